@@ -22,6 +22,7 @@ func parts() []measure.Part {
 		{Name: "whatif", About: "the published cluster with what the paper did not have", Measure: whatIf},
 		{Name: "efficiency", About: "Richardson on the described clusters, up to 4096 machines", Measure: efficiencies},
 		{Name: "schemes", About: "schemes in virtual time: old values, a slow peer, two sites", Measure: schemes},
+		{Name: "best", About: "the best synchronous, the best asynchronous method, one machine alone", Measure: bestOf},
 		{Name: "map", About: "synchronous against asynchronous by imbalance and latency", Measure: ratioMaps},
 		{Name: "faults", About: "schemes with pauses, losses, a cut network, a lost machine", Measure: faults},
 		{Name: "schwarz", About: "exchanges of Schwarz by peers, overlap and coarse correction", Measure: schwarz},

@@ -16,6 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
@@ -33,6 +34,7 @@ type comparison struct {
 	Version   string  `json:"version"`
 	// Verdict is null if no two rows with the same number of peers were solved.
 	Verdict *report.Verdict `json:"verdict"`
+	Best    *report.Best    `json:"best"`
 
 	Figure string `json:"figure,omitempty"` // the first written one
 
@@ -188,6 +190,7 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all selection
 	}
 	c.summarize()
 	c.Verdict = report.Judge(contenders(c.Rows, len(all.methods) > 1), rounds)
+	c.Best = a.runBest(ctx, q, ref, all, c.Rows)
 	for _, name := range out {
 		err := draw(name, c.title(), series(c.Rows, len(all.methods) > 1))
 		if c.Outputs = append(c.Outputs, outcomeOf(name, err)); err == nil && c.Figure == "" {
@@ -247,6 +250,7 @@ func (q *request) measure(ref string) measurement {
 	if t.work, t.row.err = q.resolve(ref); t.row.err == nil {
 		t.row.Scheme, t.row.Peers = t.work.scheme.Name(), t.work.peers
 	}
+	t.row.Together = nullable.Number(speedTogether(q.slowdown, t.row.Peers))
 	return t
 }
 
@@ -256,6 +260,16 @@ func slowdownsAmong(flags []string, p int) []string {
 		r, err := strconv.Atoi(rank)
 		return err == nil && r >= p
 	})
+}
+
+// speedTogether returns the speed of peers of which some are slowed down, as a multiple of that of one that is not.
+func speedTogether(flags []string, peers int) float64 {
+	slow, _ := slowdowns(flags, peers) // invalid ones are refused elsewhere
+	sum := 0.0
+	for r := range peers {
+		sum += 1 / cmp.Or(slow[r], 1)
+	}
+	return sum
 }
 
 // once runs a measurement once and adds its times.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -36,6 +37,10 @@ func (a *app) compareMethod(q *request, s *simulation, f *clusterfile.File, ref,
 			r, err := a.prepare(&of, s, f, ref, scheme, machines)
 			if err != nil {
 				r = &virtualRun{refused: err, figures: report.Refused(scheme, machines, err)}
+			} else {
+				a.coarser(r, func(side int) (*virtualRun, error) {
+					return a.prepare(&of, s.with(side), f, ref, scheme, machines)
+				})
 			}
 			m.rows = append(m.rows, r)
 		}
@@ -43,16 +48,19 @@ func (a *app) compareMethod(q *request, s *simulation, f *clusterfile.File, ref,
 	if !slices.ContainsFunc(m.rows, func(r *virtualRun) bool { return r.refused == nil }) {
 		return m, nil
 	}
+	host, err := referenceOf(f, all.peers), error(nil)
 	if !slices.ContainsFunc(m.rows, (*virtualRun).sequential) {
-		one, err := a.single(&of, s, f, ref)
-		if err != nil {
+		if m.one, err = a.single(&of, s, f, ref, host); err != nil {
 			return nil, err
 		}
-		m.one = one
+		a.coarser(m.one, func(side int) (*virtualRun, error) { return a.single(&of, s.with(side), f, ref, host) })
+	}
+	for _, r := range m.runs() {
+		r.alone = host
 	}
 	if len(all.methods) > 1 {
 		for _, r := range m.runs() {
-			r.label = method + ", "
+			r.label = method + ", " + r.label
 		}
 	}
 	return m, nil
@@ -63,36 +71,48 @@ func (m *methodComparison) runs() []*virtualRun {
 	if m.one != nil {
 		out = append(out, m.one)
 	}
-	return out
+	return withCoarser(out)
 }
 
 // addRows adds the rows of the simulated runs with their efficiencies.
 func (m *methodComparison) addRows(c *report.SimulatedComparison) {
-	of := report.Reference{
-		Method: m.method, Reference: "unknown: every run was refused", Alone: nullable.NaN(), Costing: 1,
+	rows, of := m.summarize(&c.Subject)
+	c.Rows = append(c.Rows, rows...)
+	c.Refer(of)
+}
+
+// summarize returns the rows, and their reference.
+func (m *methodComparison) summarize(c *report.Subject) (rows []report.SimulatedRow, of report.Reference) {
+	of = report.Reference{
+		Method: m.method, Reference: "unknown: every run was refused", Alone: nullable.NaN(),
 	}
-	var alone report.Alone
+	var alone, coarse report.Alone
 	if len(m.runs()) > 0 {
 		like := slices.IndexFunc(m.rows, func(r *virtualRun) bool { return r.sequential() && r.figures.Converged })
 		if like < 0 {
 			like = max(slices.IndexFunc(m.rows, (*virtualRun).sequential), 0)
 		}
 		alone, of.Reference = reference(m.one, m.rows[like])
+		if c := cmp.Or(onCoarser(m.one), m.rows[like].coarser); c != nil {
+			coarse, _ = reference(onCoarser(m.one), c)
+		}
 		of.Alone = nullable.Time(float64(alone.Seconds))
 	}
 	for _, r := range m.rows {
 		if r.refused == nil {
-			r.figures.Against(alone, r.staleDivisor())
+			r.against(alone, coarse)
+			if r.coarser != nil {
+				c.Coarser = r.coarser.Scale
+			}
 			if name := r.work.method.Name; name != m.method {
 				of.About = fmt.Sprintf("out of lockstep, %s means %s with %s on the box of every machine", m.method,
 					name, m.method)
 			}
-			of.Costing = max(of.Costing, r.staleDivisor())
 		}
 		if r.figures.Converged {
 			r.residuals = figure.Record(r.residuals, r.figures.Seconds, float64(r.figures.Residual))
 		}
-		c.Rows = append(c.Rows, report.SimulatedRow{Method: m.method, Simulated: r.figures, Residuals: r.residuals})
+		rows = append(rows, report.SimulatedRow{Method: m.method, Simulated: r.figures, Residuals: r.residuals})
 	}
-	c.Refer(of)
+	return rows, of
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
@@ -123,15 +124,31 @@ func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref stri
 	c := report.SimulatedComparison{Subject: runs[0].subject(&o.simulation, f), Outputs: []report.Output{}}
 	c.Method = strings.Join(all.methods, ",")
 	var rows []*virtualRun
+	var candidates []report.Candidate
 	for _, m := range compared {
 		m.addRows(&c)
 		rows = append(rows, m.rows...)
+		candidates = append(candidates, m.candidates(c.Rows[len(c.Rows)-len(m.rows):], c.References[len(c.References)-1])...)
 	}
-	c.Judge()
+	c.Judge(coarserTimes(rows))
+	candidates = append(candidates, a.simulateBest(ctx, a.bestOn(q, &o.simulation, f, ref, all), candidates)...)
+	c.Best = report.BestOf(candidates)
 	for _, name := range out {
 		c.Outputs = append(c.Outputs, outcomeOf(name, writeComparison(name, name == o.csv, &c)))
 	}
 	return cmp.Or(a.print(&c, c.Text), unwritten(c.Outputs), worst(rows, (*virtualRun).verdict))
+}
+
+// coarserTimes returns the times of the rows on the coarser stand-in, unknown where there is none.
+func coarserTimes(rows []*virtualRun) (out []nullable.Number) {
+	for _, r := range rows {
+		t := nullable.NaN()
+		if r.coarser != nil {
+			t = r.coarser.figures.Met
+		}
+		out = append(out, t)
+	}
+	return out
 }
 
 // worst returns the error of the row whose exit code is most important: failures come before stopped runs, and those

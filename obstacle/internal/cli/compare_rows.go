@@ -21,6 +21,7 @@ type row struct {
 	Fastest    nullable.Number `json:"seconds_fastest"`
 	Slowest    nullable.Number `json:"seconds_slowest"`
 	Efficiency nullable.Number `json:"efficiency"`
+	Together   nullable.Number `json:"peers_together"` // their speed as a multiple of the reference's
 	Equivalent nullable.Number `json:"sequential_equivalent_sweeps"`
 	Residual   nullable.Number `json:"relative_residual"` // maximum over the rounds
 	Messages   *uint64         `json:"messages"`          // of the last round, as all below
@@ -57,7 +58,7 @@ func (c *comparison) summarize() {
 	}
 	for i := range c.Rows {
 		if r := &c.Rows[i]; r.err == nil {
-			r.Efficiency = report.Efficiency(c.Rows[r.reference].Seconds, r.Peers, r.Seconds)
+			r.Efficiency = report.Efficiency(c.Rows[r.reference].Seconds, float64(r.Together), r.Seconds)
 		}
 	}
 }
@@ -118,12 +119,28 @@ func (c *comparison) text(w io.Writer, paint painter) {
 			fmt.Fprintf(w, "%s on %d peers: %d planes moved in the last round\n", r.Scheme, r.Peers, *r.Planes)
 		}
 	}
-	fmt.Fprintf(w, "efficiency is t(1)/(P·t(P)), t(1) that of the method's first row: %s\n", c.Reference)
+	fmt.Fprintf(w, "efficiency is t(1)/(k·t), t(1) that of the method's first row: %s; k peers like it are as fast as all together%s\n",
+		c.Reference, c.unequal())
 	c.draw(w)
 	if c.Verdict != nil {
 		fmt.Fprintf(w, "%s\n", paint(bold, c.Verdict.Sentence))
 	}
+	if c.Best != nil {
+		fmt.Fprintln(w, c.Best.Sentence)
+	}
 	report.Lines(w, c.Outputs)
+}
+
+// unequal names the speed of peers of which some are slowed down.
+func (c *comparison) unequal() string {
+	out, seen := "", map[int]bool{}
+	for _, r := range c.Rows {
+		if float64(r.Together) != float64(r.Peers) && !seen[r.Peers] {
+			out += fmt.Sprintf(", %.4g of %d", float64(r.Together), r.Peers)
+			seen[r.Peers] = true
+		}
+	}
+	return out
 }
 
 // series returns the lines of a figure: one per scheme, and per method if there are several. Each starts at its
@@ -139,7 +156,7 @@ func series(rows []row, methods bool) []figure.Series {
 			name = r.Method + ", " + r.Scheme
 		}
 		at := func(t nullable.Number) float64 {
-			return float64(report.Efficiency(one.Seconds, r.Peers, t))
+			return float64(report.Efficiency(one.Seconds, float64(r.Together), t))
 		}
 		p := figure.Point{Peers: r.Peers, Low: at(r.Slowest), Mid: at(r.Seconds), High: at(r.Fastest)}
 		out = figure.Append(out, name, p, figure.Point{Peers: 1, Low: 1, Mid: 1, High: 1})

@@ -49,6 +49,39 @@ func TestCompareOfRealRuns(t *testing.T) {
 	require.Regexp(t, `(?m)^async +2 +[▁▂▃▄▅▆▇█]`, text)
 }
 
+// compare names the best synchronous and the best asynchronous run, and the best one of one peer, of methods that were
+// not asked for, too.
+func TestCompareNamesTheBestMethods(t *testing.T) {
+	code, out, errs := call("compare", "membrane", "--n", "16", "--model", "grid-10ms", "--machines", "2,4", "--format",
+		"json")
+	require.Zero(t, code, errs)
+	var simulated report.SimulatedComparison
+	require.NoError(t, json.Unmarshal([]byte(out), &simulated))
+	require.Len(t, simulated.Rows, 6, "rows of the method asked for only")
+	b := simulated.Best
+	require.Equal(t, "multigrid", b.One.Method)
+	require.Equal(t, []int{4, 4, 1}, []int{b.Synchronous.Peers, b.Asynchronous.Peers, b.One.Peers})
+	require.NotEqual(t, "richardson", b.Synchronous.Method)
+	require.Less(t, float64(b.One.Seconds), float64(min(b.Synchronous.Seconds, b.Asynchronous.Seconds)))
+	require.Contains(t, b.Sentence, "One peer alone is the fastest")
+
+	code, out, errs = call("compare", "membrane", "--n", "8", "--in-process", "--peers", "2", "--rounds", "1",
+		"--slowdown", "1:4", "--format", "json")
+	require.Zero(t, code, errs)
+	var c comparison
+	require.NoError(t, json.Unmarshal([]byte(out), &c))
+	require.NotNil(t, c.Best.One)
+	require.NotNil(t, c.Best.Synchronous)
+	require.NotNil(t, c.Best.Asynchronous)
+	require.InDelta(t, 1.25, float64(c.Rows[1].Together), 1e-12)
+	require.InEpsilon(t, float64(c.Rows[0].Seconds/c.Rows[1].Seconds/1.25), float64(c.Rows[1].Efficiency), 1e-9)
+	code, out, errs = call("compare", "membrane", "--n", "8", "--in-process", "--peers", "2", "--rounds", "1",
+		"--slowdown", "1:4")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "as fast as all together, 1.25 of 2")
+	require.Contains(t, out, "one peer alone: ")
+}
+
 func TestIdleShare(t *testing.T) {
 	s := &report.Solution{Peers: 2, Threads: 2,
 		PerPeer: []report.Peer{{Seconds: 1, CPUSeconds: 2}, {Seconds: 1, CPUSeconds: 1}}}

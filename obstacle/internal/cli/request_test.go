@@ -112,9 +112,9 @@ func TestMedian(t *testing.T) {
 
 func TestEfficiencyIsAgainstTheFirstRow(t *testing.T) {
 	rows := []row{
-		{Scheme: "sync", Peers: 1, seconds: []float64{8, 9, 7}, sweeps: []float64{1}},
-		{Scheme: "sync", Peers: 4, seconds: []float64{4, 4, 2}, sweeps: []float64{1}},
-		{Scheme: "async", Peers: 2, seconds: []float64{5}, sweeps: []float64{1}},
+		{Scheme: "sync", Peers: 1, Together: 1, seconds: []float64{8, 9, 7}, sweeps: []float64{1}},
+		{Scheme: "sync", Peers: 4, Together: 4, seconds: []float64{4, 4, 2}, sweeps: []float64{1}},
+		{Scheme: "async", Peers: 2, Together: 2, seconds: []float64{5}, sweeps: []float64{1}},
 	}
 	c := comparison{Rows: rows}
 	c.summarize()
@@ -130,10 +130,10 @@ func TestEfficiencyIsAgainstTheFirstRow(t *testing.T) {
 // Each of several methods has its own reference.
 func TestSeriesOfMethods(t *testing.T) {
 	rows := []row{
-		{Method: "sor", Scheme: "sync", Peers: 1, Seconds: 8},
-		{Method: "sor", Scheme: "sync", Peers: 2, Seconds: 4},
-		{Method: "multigrid", Scheme: "sync", Peers: 1, Seconds: 1, reference: 2},
-		{Method: "multigrid", Scheme: "sync", Peers: 2, Seconds: 1, reference: 2},
+		{Method: "sor", Scheme: "sync", Peers: 1, Together: 1, Seconds: 8},
+		{Method: "sor", Scheme: "sync", Peers: 2, Together: 2, Seconds: 4},
+		{Method: "multigrid", Scheme: "sync", Peers: 1, Together: 1, Seconds: 1, reference: 2},
+		{Method: "multigrid", Scheme: "sync", Peers: 2, Together: 2, Seconds: 1, reference: 2},
 	}
 	all := series(rows, true)
 	require.Len(t, all, 2)

@@ -79,6 +79,9 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 		o := q.trace.options()
 		r.Trace = &o
 	}
+	a.coarser(r, func(side int) (*virtualRun, error) {
+		return a.prepare(q, s.with(side), f, ref, q.scheme, machines)
+	})
 	runs := []*virtualRun{r}
 	var one *virtualRun
 	switch {
@@ -86,11 +89,17 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 	case machines == 1:
 		one = r
 	default:
-		if one, err = a.single(q, s, f, ref); err != nil {
+		if one, err = a.single(q, s, f, ref, fastest(r.machines())); err != nil {
 			return err
+		}
+		if r.coarser != nil {
+			a.coarser(one, func(side int) (*virtualRun, error) {
+				return a.single(q, s.with(side), f, ref, fastest(r.machines()))
+			})
 		}
 		runs = append(runs, one)
 	}
+	runs = withCoarser(runs)
 	ctx, stop := stoppable(ctx)
 	defer stop()
 	if err := a.simulateAll(ctx, runs); err != nil {
@@ -100,11 +109,14 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 		return err
 	}
 	alone, about := reference(one, r)
-	r.figures.Against(alone, r.staleDivisor())
+	coarse, _ := reference(onCoarser(one), cmp.Or(r.coarser, r))
+	r.against(alone, coarse)
 	out := report.Simulation{Subject: r.subject(s, f), Simulated: r.figures,
 		PerMachine: report.Machines(r.result, &r.Config)}
 	out.Reference, out.Alone = about, nullable.Time(float64(alone.Seconds))
-	out.Costing = r.staleDivisor()
+	if r.coarser != nil {
+		out.Coarser = r.coarser.Scale
+	}
 	out.Simulation = report.Effort{
 		Events: r.result.Events, Segments: r.figures.Segments, WallSeconds: r.wall.Seconds(),
 		SegmentsPerSecond: float64(r.figures.Segments) / r.wall.Seconds(),

@@ -79,6 +79,9 @@ type virtualRun struct {
 	refused error            // why it was refused; it then has figures only
 	wall    time.Duration
 
+	coarser *virtualRun   // the same on a coarser stand-in; nil for none
+	alone   *cluster.Host // of t(1); nil: the fastest machine of the run
+
 	residuals []figure.Sample // in virtual time
 	pages     *pages          // that show the run; nil for none
 }
@@ -144,15 +147,19 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	}}, nil
 }
 
-// single returns the synchronous run of one machine, without the events of the model.
-func (a *app) single(q *request, s *simulation, f *clusterfile.File, ref string) (*virtualRun, error) {
+// single returns the synchronous run of one machine, like host, without the events of the model.
+func (a *app) single(q *request, s *simulation, f *clusterfile.File, ref string, host *cluster.Host) (*virtualRun, error) {
 	one := *q
 	one.partition, one.weights = "auto", nil
 	one.parts, one.balance = 1, "off"
 	one.method.Flexible = false
 	same := *s
 	same.join, same.leave = nil, nil
-	return a.prepare(&one, &same, f.WithoutEvents(), ref, "sync", 1)
+	r, err := a.prepare(&one, &same, f.WithoutEvents(), ref, "sync", 1)
+	if err == nil {
+		r.Model.Hosts[0].Class = host.Class
+	}
+	return r, err
 }
 
 // sequential reports whether a run does the same sweeps as one machine, so that t(1) follows from it.
@@ -189,21 +196,11 @@ func reference(one, like *virtualRun) (alone report.Alone, about string) {
 	if !like.figures.Converged {
 		return alone, "unknown: the tolerance was not reached"
 	}
-	h := &like.Model.Hosts[0]
+	h := like.referenceHost()
 	alone.Sweeps = like.figures.MetSweeps
-	straggling := 1 + h.Straggle.PerSecond*h.Straggle.For.Seconds()
-	alone.Seconds = nullable.Number(
-		float64(alone.Sweeps) * float64(like.points()) * max(h.Slow, 1) / h.Relaxation * straggling)
+	alone.Seconds = nullable.Number(float64(alone.Sweeps) * float64(like.points()) / speed(h))
 	return alone, fmt.Sprintf("sync on one machine (%s), %.4g sweeps of %d points, computed", h.Name, alone.Sweeps,
 		like.points())
-}
-
-// staleDivisor returns the divisor of the extra sweeps that stale values cost; see report.Simulated.Against.
-func (r *virtualRun) staleDivisor() int {
-	if r.work.scheme.Lockstep() || r.work.method.Name != problem.Richardson {
-		return 1
-	}
-	return r.Scale
 }
 
 func (r *virtualRun) subject(s *simulation, f *clusterfile.File) report.Subject {
@@ -214,7 +211,7 @@ func (r *virtualRun) subject(s *simulation, f *clusterfile.File) report.Subject 
 	}
 	return report.Subject{
 		Problem: r.work.spec.Name(), N: n, Points: r.points(), Model: f.Name, Sources: append([]string{}, f.Sources...),
-		Method: r.work.method.Name, Order: r.work.order.String(), StandIn: s.standIn, Costing: 1, Late: s.noOverlap,
+		Method: r.work.method.Name, Order: r.work.order.String(), StandIn: s.standIn, Late: s.noOverlap,
 		Tolerance: r.Solver.Tolerance, Seed: r.Seed, Version: build.Version(),
 	}
 }

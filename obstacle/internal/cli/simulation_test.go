@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -11,6 +14,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/simulate/cluster/calibration"
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -68,7 +73,7 @@ func TestReferenceIsTheRunOfOneMachine(t *testing.T) {
 			require.Contains(t, about, "computed")
 			require.InEpsilon(t, float64(want.Seconds), float64(got.Seconds), 0.02)
 			require.InDelta(t, float64(want.Sweeps), float64(got.Sweeps), 1.5)
-			eight.figures.Against(got, eight.staleDivisor())
+			eight.against(got, got)
 			require.Less(t, float64(eight.figures.Efficiency), 1.0)
 			require.Greater(t, float64(eight.figures.Efficiency), 0.2)
 		})
@@ -256,4 +261,49 @@ func TestPartsOfSimulatedRunsAreRefused(t *testing.T) {
 	}
 	off := &request{parts: 2, recover: launch.RecoverOff}
 	require.ErrorContains(t, (&simulation{leave: []string{"1@1s"}}).checkParts(off), "--join and --leave with --recover off")
+}
+
+// The reference of a cluster does not depend on the order of its machines: its fastest machine, and the sum of their
+// speeds.
+func TestEfficiencyOfUnequalMachines(t *testing.T) {
+	var efficiencies, alone []float64
+	for _, order := range []string{
+		"{class: slow, count: 1}, {class: fast, count: 7}", "{class: fast, count: 7}, {class: slow, count: 1}",
+	} {
+		name := filepath.Join(t.TempDir(), "lab.yaml")
+		require.NoError(t, os.WriteFile(name, []byte(`machines:
+  slow: {relaxation: 4 Mpoint/s, slow: 5}
+  fast: {relaxation: 4 Mpoint/s}
+networks:
+  lan: {kind: ether, rate: 1 Gbit/s, latency: 20 us, queue: 256 KiB, mtu: 1500 B}
+sites:
+  here: {network: lan, machines: [`+order+`]}
+`), 0o600))
+		for _, scheme := range []string{"sync", "async"} {
+			code, out, errs := call("simulate", "membrane", "--n", "16", "--model", name, "--machines", "8", "--scheme", scheme,
+				"--format", "json")
+			require.Zero(t, code, errs)
+			var s report.Simulation
+			require.NoError(t, json.Unmarshal([]byte(out), &s))
+			require.InDelta(t, 7.2, float64(s.Together), 1e-12)
+			require.Contains(t, s.Reference, "(fast)")
+			require.Less(t, float64(s.Efficiency), 1.0)
+			efficiencies, alone = append(efficiencies, float64(s.Efficiency)), append(alone, float64(s.Alone))
+		}
+	}
+	require.InEpsilon(t, efficiencies[0], efficiencies[2], 0.02, "synchronous")
+	require.InEpsilon(t, efficiencies[1], efficiencies[3], 0.05, "asynchronous")
+	require.InEpsilon(t, alone[0], alone[2], 0.01)
+	require.InEpsilon(t, alone[1], alone[3], 1e-12)
+}
+
+// Hosts that share a machine have its cores together.
+func TestSpeedOfASharedMachine(t *testing.T) {
+	host := func(relaxation float64, machine int) cluster.Host {
+		return cluster.Host{Class: cluster.Class{Relaxation: relaxation, Cores: 2}, Machine: machine}
+	}
+	r := &virtualRun{Config: simulate.Config{Model: &cluster.Model{Hosts: []cluster.Host{
+		host(2, 1), host(2, 1), host(2, 1), host(2, 1), host(4, 0),
+	}}}}
+	require.InDelta(t, 2, r.together(), 1e-12)
 }

@@ -61,7 +61,7 @@ func Write(w io.Writer, name, title string, all []Series) error {
 	p := plot.New()
 	p.Title.Text = title
 	p.X.Label.Text = "peers"
-	p.Y.Label.Text = "efficiency t(1) / (P t(P))"
+	p.Y.Label.Text = "efficiency: time of all peers together / time"
 	p.Y.Min, p.Y.Max = 0, 1.05
 	p.Legend.Top = true
 	p.Add(plotter.NewGrid())

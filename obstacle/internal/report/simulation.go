@@ -23,9 +23,9 @@ type Subject struct {
 	Sources   []string        `json:"sources"` // of the parameters of the model
 	Method    string          `json:"method"`
 	Order     string          `json:"order"`
-	StandIn   int             `json:"stand_in"`                // each relaxed point represents that many per axis
-	Costing   int             `json:"stale_sweeps_divided_by"` // in comparable_seconds of runs out of lockstep
-	Late      bool            `json:"late"`                    // --no-overlap
+	StandIn   int             `json:"stand_in"`         // each relaxed point represents that many per axis
+	Coarser   int             `json:"coarser_stand_in"` // the second grid of an estimate; 0: none
+	Late      bool            `json:"late"`             // --no-overlap
 	Tolerance float64         `json:"tolerance"`
 	Reference string          `json:"reference"`         // description of t(1)
 	Alone     nullable.Number `json:"reference_seconds"` // until the tolerance was met
@@ -44,10 +44,14 @@ type Simulated struct {
 	// Seconds. MetSweeps is the number of sweeps that were complete at Met.
 	Met       nullable.Number `json:"met_seconds"`
 	MetSweeps nullable.Number `json:"met_sweeps"`
-	// Comparable is the time that Efficiency refers to: Met, corrected for the higher cost of stale values on a coarse
-	// grid.
-	Comparable      nullable.Number `json:"comparable_seconds"`
-	Efficiency      nullable.Number `json:"efficiency"`
+	// Comparable is the time that Efficiency refers to: Met, or with two stand-ins the estimate of it on the full grid, with
+	// its bounds.
+	Comparable     nullable.Number `json:"comparable_seconds"`
+	ComparableLow  nullable.Number `json:"comparable_seconds_low"`
+	ComparableHigh nullable.Number `json:"comparable_seconds_high"`
+	Efficiency     nullable.Number `json:"efficiency"`
+	// Together is the speed of all machines as a multiple of the reference machine's.
+	Together        nullable.Number `json:"machines_together"`
 	Converged       bool            `json:"converged"`
 	Reason          string          `json:"reason"`
 	Failure         string          `json:"failure,omitempty"`
@@ -116,9 +120,10 @@ func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated 
 		Reason:   r.Reason.String(),
 		Residual: nullable.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: nullable.Time(r.Steady.Seconds()),
 		Efficiency: nullable.NaN(), Fewest: math.Inf(1),
-		Met: nullable.NaN(), MetSweeps: nullable.NaN(), Comparable: nullable.NaN(), Losses: []*launch.Loss{},
-		Moves: simulatedMoves(r), Parts: max(1, run.Parts),
+		Met: nullable.NaN(), MetSweeps: nullable.NaN(), Losses: []*launch.Loss{}, Moves: simulatedMoves(r),
+		Parts: max(1, run.Parts), Together: nullable.Number(machines(r, run)),
 	}
+	s.incomparable()
 	if r.Met.After > 0 {
 		s.Met, s.MetSweeps = nullable.Number(r.Met.After.Seconds()), nullable.Number(r.Met.Sweeps)
 	}
@@ -165,10 +170,17 @@ func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated 
 // Refused returns the figures of a run that was not started, with the reason.
 func Refused(scheme string, machines int, why error) Simulated {
 	nan := nullable.NaN()
-	return Simulated{
-		Scheme: scheme, Machines: machines, Reason: ReasonRefused, Failure: why.Error(),
-		Efficiency: nan, Met: nan, MetSweeps: nan, Comparable: nan, Residual: nan, MeanAge: nan, Steady: nan,
+	s := Simulated{
+		Scheme: scheme, Machines: machines, Reason: ReasonRefused, Failure: why.Error(), Together: nan,
+		Efficiency: nan, Met: nan, MetSweeps: nan, Residual: nan, MeanAge: nan, Steady: nan,
 	}
+	s.incomparable()
+	return s
+}
+
+func (s *Simulated) incomparable() {
+	nan := nullable.NaN()
+	s.Comparable, s.ComparableLow, s.ComparableHigh = nan, nan, nan
 }
 
 // ReasonRefused is the reason of a run that was not started.
@@ -196,19 +208,36 @@ type Alone struct {
 	Seconds, Sweeps nullable.Number // 0 if unknown
 }
 
-// Against sets the efficiency against the run of one machine. Both times end when the tolerance is met, since schemes
-// differ in the time to detect it. Stale values delay the points beside a face, a fraction of the block that is
-// proportional to 1/n. On a grid that is coarser by the factor costing, the sweeps beyond those of one machine are
-// therefore divided by costing.
-func (s *Simulated) Against(one Alone, costing int) {
+// Against sets the efficiency: the time that the machines would take together if they shared the sweeps of one without
+// any loss, by the time of the run. Both times end when the tolerance is met, since schemes differ in the time to detect
+// it. together is the speed of all machines as a multiple of that of the one.
+func (s *Simulated) Against(one Alone, together float64) {
+	s.Together = nullable.Number(together)
 	if !s.Converged || !s.Met.Known() {
 		return
 	}
-	s.Comparable = s.Met
-	if more := s.MetSweeps/one.Sweeps - 1; costing > 1 && one.Sweeps > 0 && more > -1 {
-		s.Comparable *= (1 + more/nullable.Number(costing)) / (1 + more)
+	s.Comparable, s.ComparableLow, s.ComparableHigh = s.Met, s.Met, s.Met
+	s.Efficiency = Efficiency(one.Seconds, together, s.Comparable)
+}
+
+// OnFullGrid replaces the time by the estimate for the full grid from the same run on a coarser stand-in, which has an
+// efficiency of its own. chance is a further half width as a part of the time. Without an estimate the bounds are unknown.
+func (s *Simulated) OnFullGrid(how Growth, fine, coarse int, coarser *Simulated, chance float64) {
+	if !s.Efficiency.Known() {
+		return
 	}
-	s.Efficiency = Efficiency(one.Seconds, s.Machines, s.Comparable)
+	e, ok := Interval{}, false
+	if coarser != nil {
+		e, ok = FullGrid(how, StandIn{fine, 1 / s.Efficiency}, StandIn{coarse, 1 / coarser.Efficiency})
+	}
+	if !ok {
+		s.ComparableLow, s.ComparableHigh = nullable.NaN(), nullable.NaN()
+		return
+	}
+	together := s.Met * s.Efficiency
+	s.Comparable, s.Efficiency = together*nullable.Number(e.Mid), 1/nullable.Number(e.Mid)
+	s.ComparableLow = together * nullable.Number(max(0, e.Low-chance*e.Mid))
+	s.ComparableHigh = together * nullable.Number(e.High+chance*e.Mid)
 }
 
 // ages sets the histogram, without trailing zeros, and its mean.

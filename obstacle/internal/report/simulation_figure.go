@@ -1,31 +1,70 @@
 package report
 
 import (
+	"fmt"
 	"io"
 	"math"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 )
 
-// Judge sets the verdict. The rows are compared by the time that efficiency refers to.
-func (c *SimulatedComparison) Judge() {
+// Judge sets the verdict. The rows are compared by the time that efficiency refers to, on a stand-in by its bounds. There
+// is no winner if the bounds overlap, if a row has none, or if the two rows follow each other differently on the coarser
+// stand-in, on the finer one or in the estimates. coarser holds the times of the rows on the coarser one.
+func (c *SimulatedComparison) Judge(coarser []nullable.Number) {
 	var all []Contender
+	at := map[string]int{} // of the contenders, among the rows
+	unbounded := map[string]bool{}
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		if !r.Converged || !r.Comparable.Known() {
 			continue
 		}
-		t := float64(r.Comparable)
 		d := Contender{
-			Name: c.Name(r), Peers: r.Machines, Seconds: t, Fastest: t, Slowest: t, Sweeps: float64(r.MetSweeps),
-			Idle: r.Idle, Age: float64(r.MeanAge), Messages: float64(r.Messages),
+			Name: c.Name(r), Peers: r.Machines, Seconds: float64(r.Comparable), Fastest: float64(r.ComparableLow),
+			Slowest: float64(r.ComparableHigh), Sweeps: float64(r.MetSweeps), Idle: r.Idle, Age: float64(r.MeanAge),
+			Messages: float64(r.Messages),
 		}
-		if c.Costing > 1 { // the time is corrected, the sweeps are not
+		if c.StandIn > 1 { // the time is that of the full grid, the sweeps are not
 			d.Sweeps = math.NaN()
 		}
+		name := fmt.Sprint(d.Name, d.Peers)
+		at[name], unbounded[name] = i, !r.ComparableLow.Known()
 		all = append(all, d)
 	}
-	c.Verdict = Judge(all, 0)
+	if c.Verdict = Judge(all, 0); c.Verdict == nil || c.StandIn <= 1 {
+		return
+	}
+	v := c.Verdict
+	w, s := fmt.Sprint(v.Winner, v.Peers), fmt.Sprint(v.Against, v.Peers)
+	first, second := at[w], at[s]
+	switch {
+	case unbounded[w] || unbounded[s]:
+		v.depends(fmt.Sprintf("there is no coarser grid to compare with: run --stand-in 1, or an --n that %d divides",
+			2*c.StandIn))
+	case near(c.Rows[first].Met, c.Rows[second].Met) && near(coarser[first], coarser[second]) && v.Factor < 1+equalRatio,
+		v.FactorLow > 1-2*equalRatio && v.FactorHigh < 1+2*equalRatio:
+		v.WithinSpread, v.Reasons = true, []string{}
+		v.Sentence = fmt.Sprintf("on %s, %s (%.3g s) and %s (%.3g s) differ too little for stand-ins %d and %d (factor %s): "+
+			"neither is faster", plural(v.Peers, "peer"), v.Winner, c.Rows[first].Comparable, v.Against,
+			c.Rows[second].Comparable, c.Coarser, c.StandIn, v.factor())
+	case v.WithinSpread || !(c.Rows[first].Met < c.Rows[second].Met) || !(coarser[first] < coarser[second]):
+		v.depends(fmt.Sprintf("stand-ins %d and %d leave it open: run --stand-in 1%s", c.Coarser, c.StandIn,
+			map[bool]string{true: fmt.Sprintf(", or %d", c.StandIn/2)}[c.StandIn > 3 && c.StandIn%2 == 0]))
+	}
+}
+
+// near reports whether two times differ by too little to name a winner.
+func near(a, b nullable.Number) bool {
+	return math.Abs(float64(a-b)) < equalRatio*float64(min(a, b))
+}
+
+// depends says that the stand-in decides who wins.
+func (v *Verdict) depends(why string) {
+	v.DependsOnStandIn, v.Reasons = true, []string{}
+	v.Sentence = fmt.Sprintf("on %s, the winner depends on the stand-in (%s is estimated to be %s times as fast as %s): %s",
+		plural(v.Peers, "peer"), v.Winner, v.factor(), v.Against, why)
 }
 
 // draw draws the residual of every row against virtual time, with the shares of the time of its machines.

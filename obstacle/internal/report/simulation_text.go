@@ -36,8 +36,8 @@ func (s *Simulation) Text(w io.Writer) {
 	}
 	fmt.Fprintln(t)
 	if s.Efficiency.Known() {
-		fmt.Fprintf(t, "efficiency\t%.1f %%, of %.6g s; t(1) = %.6g s: %s\n",
-			100*s.Efficiency, s.Comparable, s.Alone, s.Reference)
+		fmt.Fprintf(t, "efficiency\t%.1f %%, of %.6g s%s; t(1) = %.6g s: %s; all machines together are as fast as %.4g of it\n",
+			100*s.Efficiency, s.Comparable, s.onFullGrid(), s.Alone, s.Reference, s.Together)
 	}
 	fmt.Fprintf(t, "time\trelaxing %.1f %%, protocol %.1f %%, idle %.1f %%\n", 100*s.Relaxing, 100*s.Protocol,
 		100*s.Idle)
@@ -103,14 +103,14 @@ type SimulatedComparison struct {
 	Outputs    []Output       `json:"outputs"`
 
 	Verdict *Verdict `json:"verdict"` // null if no two rows with the same number of machines were solved
+	Best    *Best    `json:"best"`
 }
 
 // Reference describes t(1) of a method.
 type Reference struct {
 	Method    string          `json:"method"`
 	Reference string          `json:"reference"`
-	Alone     nullable.Number `json:"reference_seconds"` // until the tolerance was met
-	Costing   int             `json:"stale_sweeps_divided_by"`
+	Alone     nullable.Number `json:"reference_seconds"`      // until the tolerance was met
 	About     string          `json:"method_about,omitempty"` // the method that replaces it in some schemes
 }
 
@@ -125,7 +125,6 @@ type SimulatedRow struct {
 // Refer adds the reference of a method.
 func (c *SimulatedComparison) Refer(r Reference) {
 	c.References = append(c.References, r)
-	c.Costing = max(c.Costing, r.Costing)
 	if c.Reference, c.Alone = r.Reference, r.Alone; len(c.References) > 1 {
 		c.Reference, c.Alone = "one of each method, see references", nullable.NaN()
 	}
@@ -156,6 +155,9 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 		if r.Efficiency.Known() {
 			comparable = fmt.Sprintf("%.5g", r.Comparable)
 		}
+		if r.ComparableLow < r.ComparableHigh {
+			comparable += fmt.Sprintf(" (%.3g–%.3g)", r.ComparableLow, r.ComparableHigh)
+		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%.5g\t%s\t%s\t%s\t%.1f\t%s\t%.1f %%\t%.1f %%\t%.1f %%\t%d\t%d\t%.1f\t%d\t%s\n",
 			r.Method, r.Scheme, r.Machines, r.Seconds, r.Met.Text("%.5g", "–"), comparable,
 			(100*r.Efficiency).Text("%.1f %%", "–"), r.Equivalent, value(r.Residual), 100*r.Relaxing, 100*r.Protocol,
@@ -169,13 +171,14 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 	}
 	if len(c.References) > 1 {
 		fmt.Fprintln(w,
-			"efficiency is t(1)/(m·t(m)), t(1) that of the method; age is that of the faces read, in sweeps")
+			"efficiency is t(1)/(k·t), t(1) that of the method; k machines like the one of t(1) are as fast as all together; "+
+				"age is that of the faces read, in sweeps")
 		for _, r := range c.References {
 			fmt.Fprintf(w, "t(1) of %s = %s s: %s\n", r.Method, value(r.Alone), r.Reference)
 		}
 	} else {
-		fmt.Fprintf(w, "efficiency is t(1)/(m·t(m)), t(1) = %s s: %s; age is that of the faces read, in sweeps\n",
-			value(c.Alone), c.Reference)
+		fmt.Fprintf(w, "efficiency is t(1)/(k·t), t(1) = %s s: %s; k machines like it are as fast as all together%s; "+
+			"age is that of the faces read, in sweeps\n", value(c.Alone), c.Reference, c.unequal())
 	}
 	for _, r := range c.References {
 		if r.About != "" {
@@ -183,21 +186,51 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 		}
 	}
 	fmt.Fprintln(w, "seconds: until the peers stopped; met: until the residual met the tolerance; "+
-		"comparable, the time of efficiency: met"+c.cost())
+		"comparable, the time of efficiency: met"+c.estimated())
 	c.draw(w)
 	if c.Verdict != nil {
 		fmt.Fprintf(w, "%s\n", c.Verdict.Sentence)
 	}
+	if c.Best != nil {
+		fmt.Fprintln(w, c.Best.Sentence)
+	}
 	Lines(w, c.Outputs)
 }
 
-// cost describes the correction for stale values on a coarse grid.
-func (s *Subject) cost() string {
-	if s.Costing <= 1 {
+// estimated describes the estimate for the full grid.
+func (s *Subject) estimated() string {
+	switch {
+	case s.StandIn <= 1:
 		return ""
+	case s.Coarser == 0:
+		return ",\non the stand-in: there is no coarser grid from which to estimate it on the full grid"
 	}
-	return fmt.Sprintf(",\nout of lockstep with the sweeps beyond those of one machine divided by %d, "+
-		"since stale values cost that much less on the fine grid", s.Costing)
+	return fmt.Sprintf(",\nestimated on the full grid from the same runs with --stand-in %d and %d", s.Coarser, s.StandIn)
+}
+
+// onFullGrid describes the bounds of the estimate for the full grid.
+func (s *Simulation) onFullGrid() string {
+	switch {
+	case s.StandIn <= 1:
+		return ""
+	case !s.ComparableLow.Known():
+		return " on the stand-in; there is no coarser grid from which to estimate it on the full grid"
+	}
+	return fmt.Sprintf(" (%.6g to %.6g) on the full grid, from stand-ins %d and %d", s.ComparableLow, s.ComparableHigh,
+		s.Coarser, s.StandIn)
+}
+
+// unequal lists the speeds of clusters whose machines are not all like the one of t(1).
+func (c *SimulatedComparison) unequal() string {
+	out, seen := "", map[int]bool{}
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		if r.Together.Known() && float64(r.Together) != float64(r.Machines) && !seen[r.Machines] {
+			out += fmt.Sprintf(", %.4g of %d", r.Together, r.Machines)
+			seen[r.Machines] = true
+		}
+	}
+	return out
 }
 
 // CSV writes the rows as a table with a header.
@@ -208,7 +241,8 @@ func (c *SimulatedComparison) CSV(w io.Writer) error {
 		"model", "problem", "n", "stand_in", "method", "scheme", "machines", "seconds", "met_seconds", "met_sweeps",
 		"comparable_seconds", "efficiency", "converged", "reason", "relative_residual", "sequential_equivalent_sweeps",
 		"steady_sweep_seconds", "relaxing_share", "protocol_share", "idle_share", "messages", "segments", "bytes",
-		"segments_lost", "staleness_mean", "staleness", "seed",
+		"segments_lost", "staleness_mean", "staleness", "seed", "comparable_seconds_low", "comparable_seconds_high",
+		"machines_together",
 	}}
 	for i := range c.Rows {
 		r := &c.Rows[i]
@@ -231,6 +265,7 @@ func (c *SimulatedComparison) CSV(w io.Writer) error {
 			strconv.FormatBool(r.Converged), cmp.Or(r.Failure, r.Reason), number(r.Residual), fmt.Sprint(r.Equivalent),
 			number(r.Steady), fmt.Sprint(r.Relaxing), fmt.Sprint(r.Protocol), fmt.Sprint(r.Idle), fmt.Sprint(r.Messages),
 			fmt.Sprint(r.Segments), fmt.Sprint(r.Bytes), fmt.Sprint(r.Lost), number(r.MeanAge), ages, fmt.Sprint(c.Seed),
+			number(r.ComparableLow), number(r.ComparableHigh), number(r.Together),
 		})
 	}
 	return out.WriteAll(lines)

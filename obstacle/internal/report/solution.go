@@ -298,10 +298,11 @@ func (s *Solution) traffic(o *launch.Outcome) {
 	s.Retransmitted, s.ValuesReplaced = t.Retransmitted, t.Replaced
 }
 
-// Efficiency returns t(1)/(P·t(P)), unknown if a time is missing.
-func Efficiency(one nullable.Number, peers int, t nullable.Number) nullable.Number {
-	if !(one > 0) || !(t > 0) || peers < 1 {
+// Efficiency returns t(1)/(k·t), where k is the speed of all peers together as a multiple of the one's: unknown if a time
+// is missing.
+func Efficiency(one nullable.Number, together float64, t nullable.Number) nullable.Number {
+	if !(one > 0) || !(t > 0) || !(together > 0) {
 		return nullable.NaN()
 	}
-	return one / (nullable.Number(peers) * t)
+	return one / (nullable.Number(together) * t)
 }

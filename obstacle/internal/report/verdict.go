@@ -33,6 +33,12 @@ type Verdict struct {
 	CostRatio    nullable.Number `json:"cost_ratio"`    // time of a sweep of the winner / of the second
 	Reasons      []string        `json:"reasons"`
 	Sentence     string          `json:"sentence"`
+
+	// FactorLow and FactorHigh bound Factor by the slowest and the fastest times.
+	FactorLow  nullable.Number `json:"factor_low"`
+	FactorHigh nullable.Number `json:"factor_high"`
+	// DependsOnStandIn reports that two stand-ins do not agree on the winner, or leave it open.
+	DependsOnStandIn bool `json:"depends_on_stand_in"`
 }
 
 // Thresholds below which differences give no reason.
@@ -73,6 +79,7 @@ func Judge(all []Contender, rounds int) *Verdict {
 		SpreadKnown: rounds != 1, WithinSpread: rounds != 1 && w.Slowest >= s.Fastest,
 		SweepRatio: nullable.Number(w.Sweeps / s.Sweeps),
 		CostRatio:  nullable.Number(w.Seconds / w.Sweeps / (s.Seconds / s.Sweeps)), Reasons: []string{},
+		FactorLow: nullable.Number(s.Fastest / w.Slowest), FactorHigh: nullable.Number(s.Slowest / w.Fastest),
 	}
 	if !v.WithinSpread {
 		v.Reasons = reasons(w, s, v)
@@ -128,11 +135,19 @@ func older(c *Contender) string {
 	return ""
 }
 
+// factor formats the factor with its bounds, if they differ.
+func (v *Verdict) factor() string {
+	if v.FactorLow < v.FactorHigh {
+		return fmt.Sprintf("%.2f (%.2f to %.2f)", float64(v.Factor), float64(v.FactorLow), float64(v.FactorHigh))
+	}
+	return fmt.Sprintf("%.2f", float64(v.Factor))
+}
+
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 
 func (v *Verdict) sentence(w, s *Contender, rounds int) string {
 	of := func(c *Contender) string {
-		if rounds < 2 {
+		if !(c.Fastest < c.Slowest) {
 			return fmt.Sprintf("%.3g s", c.Seconds)
 		}
 		return fmt.Sprintf("%.3g s, %.3g to %.3g", c.Seconds, c.Fastest, c.Slowest)
@@ -141,8 +156,12 @@ func (v *Verdict) sentence(w, s *Contender, rounds int) string {
 		return fmt.Sprintf("on %s, %s (%s) and %s (%s) differ by less than the spread of the rounds: neither is faster",
 			plural(v.Peers, "peer"), w.Name, of(w), s.Name, of(s))
 	}
-	out := fmt.Sprintf("on %s, %s is %.2f times as fast as %s (%s against %s)", plural(v.Peers, "peer"), w.Name,
-		float64(v.Factor), s.Name, of(w), of(s))
+	factor := fmt.Sprintf("%.2f", float64(v.Factor))
+	if rounds == 0 {
+		factor = v.factor()
+	}
+	out := fmt.Sprintf("on %s, %s is %s times as fast as %s (%s against %s)", plural(v.Peers, "peer"), w.Name,
+		factor, s.Name, of(w), of(s))
 	if len(v.Reasons) > 0 {
 		var because, although []string
 		for _, r := range v.Reasons {

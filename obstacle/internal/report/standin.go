@@ -1,0 +1,63 @@
+package report
+
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+)
+
+// Growth is how the time of a run, by that of its machines together, grows with the factor C of a stand-in.
+type Growth int
+
+const (
+	// Linear is the growth of lockstep sweeps: only the layers that are sent first are C times as thick.
+	Linear Growth = iota
+	// Power is the growth of sweeps that read faces of any age: the excess is proportional to a power of C. The power is
+	// 0 where other reasons than the age cost the time, such as a slow machine, 1 where faces are a few sweeps old, and 2
+	// where they are old compared to the sweeps in which a change crosses a block.
+	Power
+	// Unknown is the growth of all other methods. Nothing is corrected.
+	Unknown
+)
+
+// maxPower bounds the power of C.
+const maxPower = 2
+
+// The half width of an interval is a part of the correction, and at least a part of the time.
+const (
+	correctionWidth = 1. / 3
+	leastWidth      = 0.03
+)
+
+// StandIn is one of the two grids from which the time on the full grid is estimated.
+type StandIn struct {
+	Side  int // each point represents that many along each axis
+	Ratio nullable.Number
+}
+
+// Interval is an estimate with its bounds.
+type Interval struct{ Low, Mid, High float64 }
+
+// FullGrid estimates the ratio on the full grid from those on two stand-ins, of which coarse has the larger Side. A ratio
+// is the time of a run by the time of its machines together. ok is false if a ratio is unknown.
+func FullGrid(how Growth, fine, coarse StandIn) (v Interval, ok bool) {
+	if !(fine.Ratio > 0) || !(coarse.Ratio > 0) || !fine.Ratio.Known() || !coarse.Ratio.Known() ||
+		fine.Side < 1 || coarse.Side <= fine.Side {
+		return Interval{}, false
+	}
+	here, there := float64(fine.Ratio), float64(coarse.Ratio)
+	c, d := float64(fine.Side), float64(coarse.Side)
+	mid := here
+	switch excess, more := here-1, there-1; {
+	case how == Linear:
+		mid = max(here-(there-here)/(d-c)*(c-1), min(1, here))
+	case how == Power && excess > 0 && more > 0:
+		power := min(max(math.Log(more/excess)/math.Log(d/c), 0), maxPower)
+		mid = 1 + excess*math.Pow(c, -power)
+	}
+	width := math.Abs(here-mid)*correctionWidth + leastWidth*mid
+	if how == Unknown {
+		width += math.Abs(there - here)
+	}
+	return Interval{max(mid-width, min(mid, 1)), mid, mid + width}, true
+}

@@ -1,0 +1,141 @@
+package report
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+)
+
+func TestFullGrid(t *testing.T) {
+	for name, c := range map[string]struct {
+		how          Growth
+		fine, coarse float64 // on stand-ins 4 and 8
+		want         float64
+	}{
+		"layers that are sent first":      {Linear, 2.4, 2.8, 2.1},
+		"nothing less than the ideal":     {Linear, 1.1, 1.8, 1},
+		"a slow machine":                  {Power, 3.3, 3.3, 3.3},
+		"a slow machine, slightly better": {Power, 3.3, 3.1, 3.3},
+		"faces a few sweeps old":          {Power, 1.2, 1.4, 1.05},
+		"faces old by a block":            {Power, 1.16, 1.64, 1.01},
+		"no more than the square":         {Power, 1.16, 9, 1.01},
+		"no excess":                       {Power, 1, 1.1, 1},
+		"another method":                  {Unknown, 5, 6, 5},
+	} {
+		v, ok := FullGrid(c.how, StandIn{4, nullable.Number(c.fine)}, StandIn{8, nullable.Number(c.coarse)})
+		require.True(t, ok, name)
+		require.InDelta(t, c.want, v.Mid, 1e-12, name)
+		require.LessOrEqual(t, v.Low, v.Mid, name)
+		require.Greater(t, v.High, v.Mid, name)
+	}
+	nan := nullable.NaN()
+	for _, c := range [][2]StandIn{
+		{{4, nan}, {8, 1}}, {{4, 1}, {8, nan}}, {{8, 1}, {4, 1}}, {{0, 1}, {8, 1}}, {{4, 0}, {8, 1}}, {{4, -1}, {8, 1}},
+		{{4, nullable.Number(math.Inf(1))}, {8, 1}},
+	} {
+		_, ok := FullGrid(Power, c[0], c[1])
+		require.False(t, ok, "%v", c)
+	}
+}
+
+// For drawn ratios an estimate is between the ideal time and the time on the finer stand-in, or its bounds contain that,
+// and the bounds are finite.
+func TestFullGridOfDrawnRatios(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		how := Growth(rapid.IntRange(0, int(Unknown)).Draw(t, "growth"))
+		side := rapid.IntRange(1, 64).Draw(t, "side")
+		here := rapid.Float64Range(0.5, 1e6).Draw(t, "fine")
+		there := rapid.Float64Range(0.5, 1e6).Draw(t, "coarse")
+		v, ok := FullGrid(how, StandIn{side, nullable.Number(here)}, StandIn{2 * side, nullable.Number(there)})
+		require.True(t, ok)
+		require.GreaterOrEqual(t, v.Mid, min(1, here))
+		require.LessOrEqual(t, v.Low, v.Mid)
+		require.Less(t, v.Mid, v.High)
+		require.False(t, math.IsInf(v.High, 0) || math.IsNaN(v.High))
+		if how != Linear {
+			require.LessOrEqual(t, v.Mid, here)
+		}
+	})
+}
+
+// Without a coarser grid the time is that of the stand-in, and its bounds are unknown.
+func TestOnFullGrid(t *testing.T) {
+	s := Simulated{Converged: true, Met: 8}
+	s.Against(Alone{Seconds: 8}, 2)
+	coarse := s
+	coarse.Efficiency = 1. / 3
+	s.OnFullGrid(Power, 4, 8, nil, 0)
+	require.Equal(t, nullable.Number(8), s.Comparable)
+	require.False(t, s.ComparableLow.Known() || s.ComparableHigh.Known())
+	s.OnFullGrid(Power, 4, 8, &coarse, 0) // an excess of 1 instead of 2
+	require.InDelta(t, 4*1.25, float64(s.Comparable), 1e-12)
+	require.InDelta(t, 0.8, float64(s.Efficiency), 1e-12)
+	wide := s
+	wide.Against(Alone{Seconds: 8}, 2)
+	wide.OnFullGrid(Power, 4, 8, &coarse, 0.5)
+	require.InDelta(t, float64(s.ComparableHigh)+0.5*4*1.25, float64(wide.ComparableHigh), 1e-12)
+	require.GreaterOrEqual(t, float64(wide.ComparableLow), 0.)
+}
+
+// A verdict of a stand-in is refused where the bounds overlap, where they are unknown, and where the two stand-ins name
+// different winners.
+func TestVerdictOfAStandIn(t *testing.T) {
+	row := func(scheme string, met, low, mid, high float64) SimulatedRow {
+		return SimulatedRow{Method: "richardson", Simulated: Simulated{
+			Scheme: scheme, Machines: 8, Converged: true, Met: nullable.Number(met), Comparable: nullable.Number(mid),
+			ComparableLow: nullable.Number(low), ComparableHigh: nullable.Number(high),
+		}}
+	}
+	nan := math.NaN()
+	for name, c := range map[string]struct {
+		sync, async SimulatedRow
+		coarser     []nullable.Number
+		depends     bool
+		neither     bool
+		want        string
+	}{
+		"decided": {row("sync", 4, 3.8, 4, 4.2), row("async", 3, 1.8, 2, 2.2), []nullable.Number{1, 0.9}, false, false,
+			"on 8 peers, async is 2.00 (1.73 to 2.33) times as fast as sync (2 s, 1.8 to 2.2 against 4 s, 3.8 to 4.2)"},
+		"overlap": {row("sync", 4, 3, 4, 5), row("async", 3, 2, 2, 3.5), []nullable.Number{1, 0.9}, true, false,
+			"stand-ins 16 and 8 leave it open: run --stand-in 1, or 4"},
+		"another winner as simulated": {row("sync", 4, 3.8, 4, 4.2), row("async", 4.5, 1.8, 2, 2.2),
+			[]nullable.Number{1, 0.9}, true, false, "run --stand-in 1, or 4"},
+		"another winner on the coarser": {row("sync", 4, 3.8, 4, 4.2), row("async", 3, 1.8, 2, 2.2),
+			[]nullable.Number{0.9, 1}, true, false, "run --stand-in 1, or 4"},
+		"no coarser grid": {row("sync", 4, nan, 4, nan), row("async", 3, nan, 3, nan),
+			[]nullable.Number{nullable.NaN(), nullable.NaN()}, true, false, "there is no coarser grid to compare with"},
+		"equal": {row("sync", 4, 3.9, 4, 4.1), row("async", 4.1, 3.9, 4.05, 4.2), []nullable.Number{1, 1.1}, false, true,
+			"differ too little for stand-ins 16 and 8 (factor 1.01 (0.95 to 1.08)): neither is faster"},
+	} {
+		s := SimulatedComparison{Subject: Subject{StandIn: 8, Coarser: 16}, Rows: []SimulatedRow{c.sync, c.async},
+			References: []Reference{{}}}
+		s.Judge(c.coarser)
+		require.NotNil(t, s.Verdict, name)
+		require.Equal(t, c.depends, s.Verdict.DependsOnStandIn, name)
+		require.Contains(t, s.Verdict.Sentence, c.want, name)
+		if c.neither {
+			require.True(t, s.Verdict.WithinSpread, name)
+		}
+	}
+}
+
+func TestBestOf(t *testing.T) {
+	all := []Candidate{
+		{"richardson", "sync", 4, 9, true}, {"richardson", "async", 4, 3, false}, {"multigrid", "sync", 4, 2, true},
+		{"multigrid", "sync", 2, 0.5, true}, {"schwarz", "async", 4, nullable.NaN(), false}, {"multigrid", "sync", 1, 1, true},
+	}
+	b := BestOf(all)
+	require.Equal(t, &all[2], b.Synchronous)
+	require.Equal(t, &all[1], b.Asynchronous)
+	require.Equal(t, "best synchronous: multigrid, sync, 2 s; best asynchronous: richardson, async, 3 s; one peer alone: "+
+		"multigrid, sync, 1 s. One peer alone is the fastest", b.Sentence)
+	b = BestOf(all[:3])
+	require.Nil(t, b.One)
+	require.Contains(t, b.Sentence, "The fastest is multigrid, sync on 4 peers")
+	require.Nil(t, BestOf(nil))
+	require.Nil(t, BestOf(all[5:]), "nothing but one peer")
+}
