@@ -11,6 +11,11 @@ CHANGESEEDS ?= 200
 # For make stress: draws of each property test.
 DRAWS    ?= 2000
 
+# Go before 1.21 does not understand the version in go.mod, and says no more than that it is invalid.
+ifneq (,$(shell $(GO) version 2>/dev/null | grep -E '^go version go1\.(1?[0-9]|20)[. ]'))
+$(error Go 1.26 or newer is needed, from https://go.dev/dl/; Go 1.21 and newer fetch it by themselves. Here is $(shell $(GO) version))
+endif
+
 # The version of the linter. make lint uses an installed linter of exactly this version, or lets
 # Go build it, which takes minutes the first time.
 LINT_VERSION = v2.15.0

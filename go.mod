@@ -1,6 +1,6 @@
 module github.com/p2pdc/p2pdc
 
-go 1.26.0
+go 1.26.0 // Go 1.21 and newer fetch this by themselves; in place of an older one, install https://go.dev/dl/
 
 require (
 	github.com/Mellanox/rdmamap v1.1.0

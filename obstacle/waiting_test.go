@@ -69,3 +69,21 @@ func TestPipesAreRefused(t *testing.T) {
 		r.said("not a regular file|want a regular file")
 	}
 }
+
+// A run without a terminal says on stderr how far it is, and that a faster method is there as soon as the estimate is
+// longer than 10 s. --log-level error silences both, and stdout is the answer alone.
+func TestSignOfLife(t *testing.T) {
+	t.Parallel()
+	run := []string{"solve", "torsion", "--n", "96", "--peers", "2", "--method", "richardson", "--slowdown", "0:10000",
+		"--format", "json"}
+	r := start(t, run...)
+	r.said(`"message":"torsion: (nothing is relaxed yet after|residual )`)
+	r.said(`"message":"torsion: residual [^"]* of 1e-06  sweep [0-9]+  [^"]*, left `)
+	r.said(`left: richardson is the slowest method; --method multigrid needs far fewer sweeps`)
+	r.signal(syscall.SIGINT)
+	require.Equal(t, 3, r.wait(patience))
+	require.Equal(t, "interrupted", r.solution().Reason)
+	r = start(t, append(run, "--log-level", "error", "--max-sweeps", "2")...)
+	require.Equal(t, 3, r.wait(patience))
+	r.neverSaid("torsion: ")
+}

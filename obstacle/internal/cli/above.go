@@ -30,10 +30,10 @@ func (a *above) set(b *progress.Bars) {
 	a.bars = b
 }
 
-// bars returns bars on stderr if that is a terminal that can move its cursor, else nil.
+// bars returns bars on stderr: lines, unless that is a terminal that can move its cursor.
 func (a *app) bars() *progress.Bars {
 	if !terminal(a.err) || os.Getenv("TERM") == "dumb" {
-		return nil
+		return progress.NewLines(a.say)
 	}
 	b := progress.NewBars(a.err)
 	a.above.set(b)

@@ -161,15 +161,10 @@ func (q *request) attached(a *rendezvous.Assign, text []byte, o *launch.Outcome)
 func (a *app) fetch(
 	ctx context.Context, id rendezvous.Identity, keepers []string, limit time.Duration, shown *attached,
 ) (*rendezvous.Assign, []byte, *launch.Outcome, error) {
-	show := func(rendezvous.View) {}
-	if bars := a.bars(); bars != nil {
-		bar := bars.Add("attached", 1)
-		defer a.closeBars(bars)
-		defer bar.Remove()
-		show = func(v rendezvous.View) {
-			bar.Update(time.Duration(v.ElapsedMS)*time.Millisecond, v.Sweep, float64(v.Residual))
-		}
-	}
+	bars := a.bars()
+	defer a.closeBars(bars)
+	bar := bars.Add("attached", 1)
+	defer bar.Remove()
 	deadline := time.Now().Add(limit)
 	s := newLeaderSearch(keepers)
 	for {
@@ -178,7 +173,7 @@ func (a *app) fetch(
 			deadline = time.Now().Add(limit)
 			s.learn(v.Term.Keepers)
 			shown.view(&v)
-			show(v)
+			bar.Update(time.Duration(v.ElapsedMS)*time.Millisecond, v.Sweep, float64(v.Residual))
 		})
 		if err == nil || ctx.Err() != nil {
 			return &work, text, o, err

@@ -42,11 +42,9 @@ of --scheme: asynchronous ones are not acknowledged and cost less.`,
 				}
 			}
 			block := calibration.Workload{N: n, Peers: peers, MTU: mtu, Asynchronous: scheme == "async"}
-			done := func() {}
-			if bars := a.bars(); bars != nil {
-				done = bars.Wait("measuring this machine")
-				defer a.closeBars(bars)
-			}
+			bars := a.bars()
+			defer a.closeBars(bars)
+			done := bars.Wait("measuring this machine")
 			d, err := calibration.ThisMachine(c.Context(), block)
 			done()
 			if err != nil {

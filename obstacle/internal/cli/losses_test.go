@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/progress"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
@@ -85,7 +86,7 @@ func TestKeepersOfSimulatedRuns(t *testing.T) {
 		require.NoError(t, err)
 		r.Model.Events = append(r.Model.Events, events...)
 	}
-	r.simulate(t.Context(), nil)
+	r.simulate(t.Context(), progress.NewLines(func(string) {}))
 	require.Equal(t, launch.CutOff, r.figures.Reason)
 	require.Equal(t, ExitStopped, exitCode(r.verdict()))
 	require.Len(t, r.figures.CutOff, 2)

@@ -224,9 +224,7 @@ func (a *app) simulateAll(ctx context.Context, runs []*virtualRun) error {
 		return err
 	}
 	bars := a.bars()
-	if bars != nil {
-		defer a.closeBars(bars)
-	}
+	defer a.closeBars(bars)
 	parallel{}.For(len(runs), func(i int) {
 		runs[i].simulate(ctx, bars)
 		a.log.Info().Str("run", runs[i].name()).Dur("took", runs[i].wall).Msg("simulated")
@@ -267,17 +265,12 @@ func (r *virtualRun) simulate(ctx context.Context, bars *progress.Bars) {
 	began := time.Now()
 	r.residuals = figure.Record(nil, 0, 1)
 	seen := r.pages.observeVirtual(r)
+	bar := bars.Add(r.name(), r.Solver.Tolerance)
+	defer bar.Remove()
 	r.Watch = func(p simulate.Progress) {
 		r.residuals = figure.Record(r.residuals, p.Virtual.Seconds(), p.Residual)
 		seen.watch(p)
-	}
-	if bars != nil {
-		bar, record := bars.Add(r.name(), r.Solver.Tolerance), r.Watch
-		defer bar.Remove()
-		r.Watch = func(p simulate.Progress) {
-			record(p)
-			bar.Update(time.Since(began), uint64(p.Sweeps), p.Residual)
-		}
+		bar.Update(time.Since(began), uint64(p.Sweeps), p.Residual)
 	}
 	r.result, r.err = simulate.Run(ctx, r.Config)
 	r.wall = time.Since(began)

@@ -23,7 +23,7 @@ import (
 
 // simulatedRequest returns a request for a run of the membrane.
 func simulatedRequest() (*app, *request) {
-	a := &app{catalog: catalog.New(), err: io.Discard, log: zerolog.Nop()}
+	a := &app{catalog: catalog.New(), err: io.Discard, above: &above{w: io.Discard}, log: zerolog.Nop()}
 	return a, &request{
 		catalog: a.catalog, n: "16", tol: 1e-6, seed: 1, order: "jacobi", partition: "auto",
 		rows: rowFlags{congestion: "newreno"}, peerTimeout: defaultPeerTimeout, protect: defaultProtect,
@@ -120,7 +120,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	again := &virtualRun{Config: r.Config, work: r.work}
-	a := &app{err: io.Discard, log: zerolog.Nop()}
+	a := &app{err: io.Discard, above: &above{w: io.Discard}, log: zerolog.Nop()}
 	require.NoError(t, a.simulateAll(ctx, []*virtualRun{again}))
 	require.Equal(t, "interrupted", again.figures.Reason)
 	require.Empty(t, again.figures.Failure)
@@ -138,7 +138,7 @@ func TestRunsAreSimulatedInParallel(t *testing.T) {
 	for i, r := range runs {
 		again[i] = &virtualRun{Config: r.Config, work: r.work}
 	}
-	a := &app{err: io.Discard, log: zerolog.Nop()}
+	a := &app{err: io.Discard, above: &above{w: io.Discard}, log: zerolog.Nop()}
 	require.NoError(t, a.simulateAll(context.Background(), again))
 	for i := range runs {
 		require.Equal(t, runs[i].figures.Seconds, again[i].figures.Seconds)

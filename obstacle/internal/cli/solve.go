@@ -254,7 +254,10 @@ func (a *app) solution(ctx context.Context, q *request, w *work) (*report.Soluti
 	return s, o, nil
 }
 
-// execute runs w, with a progress bar on a terminal.
+// longRun is the time of a run from which a faster method is recommended while it goes on.
+const longRun = 10 * time.Second
+
+// execute runs w, and shows its progress.
 func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder) (*launch.Outcome, error) {
 	plan, err := a.plan(ctx, q, w)
 	if err != nil {
@@ -288,16 +291,23 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 		follow := plan.Watch
 		plan.Watch = func(p launch.Progress) { follow(p); q.watch(p) }
 	}
-	if bars := a.bars(); bars != nil {
-		bar := bars.Add(cmp.Or(q.label, w.spec.Name()), q.tol)
-		follow := plan.Watch
-		plan.Watch = func(p launch.Progress) {
-			follow(p)
-			bar.Step(p.Step, w.problem.Steps())
-			bar.Update(p.Elapsed, p.Sweep, p.Residual)
+	bars := a.bars()
+	defer a.closeBars(bars)
+	bar := bars.Add(cmp.Or(q.label, w.spec.Name()), q.tol)
+	defer bar.Remove()
+	follow := plan.Watch
+	hint := report.FasterMethod(w.method.Name, w.scheme.Name(), w.problem.Steps())
+	if q.label != "" { // the run is one of several that are compared
+		hint = ""
+	}
+	plan.Watch = func(p launch.Progress) {
+		follow(p)
+		bar.Step(p.Step, w.problem.Steps())
+		bar.Update(p.Elapsed, p.Sweep, p.Residual)
+		if left, known := bar.Left(); hint != "" && known && p.Elapsed+left.Least > longRun {
+			a.say(fmt.Sprintf("%s left: %s", left, hint))
+			hint = ""
 		}
-		defer a.closeBars(bars)
-		defer bar.Remove()
 	}
 	o, err := launch.Run(ctx, plan)
 	plan.Status.Enter(launch.Judging)

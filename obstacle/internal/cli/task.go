@@ -133,6 +133,10 @@ func (a *app) asTask(c *cobra.Command, s *solveFlags) (done bool, err error) {
 			return true, usage("--meet %s: no launcher has started this process as one of several; start it with srun, "+
 				"mpirun or mpiexec, or name the launcher with --engine", q.meet)
 		}
+		if unused := engine.Unused(os.LookupEnv); unused != "" && q.engine != engine.None && q.hosts == "" {
+			a.say("this process runs alone on this host, and " + unused + ": srun obstacle solve … uses them all; " +
+				"--engine none says that one is enough")
+		}
 		return false, nil
 	}
 	if err = q.size(c.Flags()); err != nil && q.Rank > 0 {

@@ -92,6 +92,23 @@ func Read(env Env, want string, p Process) (Task, error) {
 	return t, err
 }
 
+// Unused returns what a process that runs alone within a job of Slurm leaves unused, "" if the job is for one process. Slurm
+// starts a script on one host, whatever the job has: srun starts the processes.
+func Unused(env Env) string {
+	r := reader{env: env}
+	if !r.set("SLURM_JOB_ID") {
+		return ""
+	}
+	for _, v := range []struct{ name, what string }{
+		{"SLURM_NTASKS", "tasks"}, {"SLURM_JOB_NUM_NODES", "nodes"}, {"SLURM_NNODES", "nodes"},
+	} {
+		if n, err := strconv.Atoi(r.get(v.name)); err == nil && n > 1 {
+			return fmt.Sprintf("job %s of Slurm has %d %s (%s)", r.get("SLURM_JOB_ID"), n, v.what, v.name)
+		}
+	}
+	return ""
+}
+
 // variables are those that state the rank.
 var variables = map[string][]string{
 	Slurm: {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}, OpenMPI: {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},

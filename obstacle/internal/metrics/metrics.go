@@ -50,7 +50,8 @@ var (
 	tolerance = metric("tolerance_ratio", "Relative residual at which the run stops.")
 	phase     = metric("phase", "1 for the phase that the run is in, else 0.", "phase")
 	elapsed   = metric("elapsed_seconds", "Time since the first relaxation, at the last report of rank 0.")
-	left      = metric("left_seconds", "Estimated time to the tolerance; absent while it is unknown.")
+	leftLeast = metric("left_least_seconds", "Estimated time to the tolerance at least; absent while it is unknown.")
+	left      = metric("left_seconds", "Estimated time to the tolerance at most; absent while it is unknown.")
 	timeStep  = metric("time_step", "Time step in progress; 0 where the problem is stationary.")
 	sweeps    = metric("sweeps_total", "Sweeps of a peer, at its last report; absent with more than 256 peers.", "rank")
 	residual  = metric("relative_residual_ratio", "Relative residual measured last; absent before the first.")
@@ -86,7 +87,7 @@ var (
 )
 
 func families() []*prometheus.Desc {
-	return []*prometheus.Desc{runInfo, peers, points, tolerance, phase, elapsed, left, timeStep, sweeps, residual, spent,
+	return []*prometheus.Desc{runInfo, peers, points, tolerance, phase, elapsed, leftLeast, left, timeStep, sweeps, residual, spent,
 		peerSweeps, peerTime, staleness, epoch, lostPeers, lostParts, moves, recovery, messages, bytesSent, lostMessages,
 		segments, retransmitted, replaced, sessionInfo, sessionEpoch, sessionRTT, sessionLoss}
 }
@@ -125,8 +126,9 @@ func gather(r *monitor.Run) (all []prometheus.Metric) {
 	if s.Residual.Known() && s.Sweep > 0 {
 		gauge(residual, float64(s.Residual))
 	}
-	if s.Left.Known() {
-		gauge(left, float64(s.Left))
+	if s.LeftMost.Known() {
+		gauge(leftLeast, float64(s.LeftLeast))
+		gauge(left, float64(s.LeftMost))
 	}
 	lost := 0
 	counted, times := []float64{}, map[string][]float64{}

@@ -93,9 +93,9 @@ func (p Progress) apply(m *Monitor, e *entry) {
 	e.estimator.Update(p.Elapsed, uint64(max(0, p.Sweep)), p.Residual)
 	s := &e.State
 	s.Elapsed, s.Step, s.Sweep, s.Residual = t, p.Step, p.Sweep, nullable.Number(p.Residual)
-	s.Left = nullable.NaN()
-	if left := e.estimator.Left(); left >= 0 {
-		s.Left = nullable.Number(left.Seconds())
+	s.LeftLeast, s.LeftMost = nullable.NaN(), nullable.NaN()
+	if left, known := e.estimator.Left(); known {
+		s.LeftLeast, s.LeftMost = nullable.Number(left.Least.Seconds()), nullable.Number(left.Most.Seconds())
 	}
 	e.state = m.change()
 	if p.Residual > 0 && !math.IsInf(p.Residual, 0) {
@@ -270,7 +270,8 @@ func (x End) apply(m *Monitor, e *entry) {
 	s := &e.State
 	s.Phase, s.Reason, s.Failure, s.Converged = Ended, x.Reason, x.Failure, x.Converged
 	s.Elapsed = x.Elapsed
-	s.Sweep, s.Residual, s.Left, s.Contact = x.Sweep, nullable.Number(x.Residual), nullable.NaN(), x.Contact
+	s.Sweep, s.Residual, s.Contact = x.Sweep, nullable.Number(x.Residual), x.Contact
+	s.LeftLeast, s.LeftMost = nullable.NaN(), nullable.NaN()
 	e.state = m.change()
 	if x.Residual > 0 && !math.IsInf(x.Residual, 0) {
 		e.skipped = e.Stride // the answer is always shown

@@ -54,7 +54,7 @@ func (m *Monitor) Begin(now time.Duration, i Info) int {
 	e := &entry{estimator: progress.Estimator{Tolerance: i.Tolerance}}
 	e.ID, e.Info, e.Stride = m.next, i, 1
 	e.Info.Began = now.Seconds()
-	e.State = State{Phase: Joining, Residual: nullable.NaN(), Left: nullable.NaN()}
+	e.State = State{Phase: Joining, Residual: nullable.NaN(), LeftLeast: nullable.NaN(), LeftMost: nullable.NaN()}
 	e.state = m.change()
 	m.runs = append(m.runs, e)
 	m.next++

@@ -64,7 +64,8 @@ type State struct {
 	Step      int             `json:"step"`    // time step in progress
 	Sweep     float64         `json:"sweep"`   // of rank 0; in simulated runs the mean of all
 	Residual  nullable.Number `json:"residual"`
-	Left      nullable.Number `json:"left"`  // estimated seconds to the tolerance
+	LeftLeast nullable.Number `json:"left_least"` // range of the estimated seconds to the tolerance
+	LeftMost  nullable.Number `json:"left_most"`
 	Epoch     int             `json:"epoch"` // how often the run went on after losses and moves
 	Contact   nullable.Count  `json:"contact"`
 	Traffic   Traffic         `json:"traffic"`

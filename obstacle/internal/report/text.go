@@ -130,11 +130,23 @@ const manySweeps = 20000
 // hint recommends a faster method if a stationary run with Richardson was long or stopped early.
 func (s *Solution) hint() string {
 	stopped := s.Reason == launch.Sweeps || s.Reason == launch.Time || s.Reason == launch.Interrupted
-	if s.Method != problem.Richardson || s.Evolution != nil || !stopped && s.SequentialEquivalentSweeps < manySweeps {
+	steps := 0
+	if s.Evolution != nil {
+		steps = 1
+	}
+	if !stopped && s.SequentialEquivalentSweeps < manySweeps {
+		return ""
+	}
+	return FasterMethod(s.Method, s.Scheme, steps)
+}
+
+// FasterMethod recommends a faster method for a problem with so many time steps, "" if the method is not the slowest.
+func FasterMethod(method, scheme string, steps int) string {
+	if method != problem.Richardson || steps > 0 {
 		return ""
 	}
 	faster := problem.Multigrid
-	if s.Scheme != "sync" {
+	if scheme != "sync" {
 		faster = problem.Schwarz
 	}
 	return fmt.Sprintf("richardson is the slowest method; --method %s needs far fewer sweeps (docs/methods.md)", faster)

@@ -9,7 +9,8 @@ function drawNumbers(run) {
     ["residual", "relative residual", s.residual, number(s.residual)],
     ["tolerance", "tolerance", i.tolerance, number(i.tolerance)],
     ["elapsed", i.simulated ? "virtual time" : "time", s.elapsed, seconds(s.elapsed)],
-    ["left", "time left", s.left, s.phase === "ended" ? "none" : s.left === null ? "not known yet" : seconds(s.left)],
+    ["left", "time left", s.left_most, s.phase === "ended" ? "none" : s.left_most === null ? "not known yet"
+      : `${seconds(s.left_least)} to ${seconds(s.left_most)}`],
     ["sweep", i.simulated ? "sweeps" : "sweeps of peer 0", s.sweep, number(s.sweep)],
     ["peers", "peers", i.peers, number(i.peers)],
     ["points", "grid points", i.points, `${number(i.points)} (${i.n.join(" × ")})`],
