@@ -374,8 +374,8 @@ func (a *app) describe(q *request, w *work) *report.Solution {
 	recover, recoverWhy := launch.Recovery(q.recover, w.problem.Steps() > 0, q.spares)
 	return &report.Solution{
 		Problem: w.spec.Name(), N: slices.Clone(w.problem.N[:d]), Points: w.problem.Points(),
-		Scheme: w.scheme.Name(), Method: w.method.Name, Order: w.order.String(),
-		Peers: w.peers, Threads: w.threads, Chosen: w.chosenBecause, InProcess: q.inProcess,
+		Scheme: w.scheme.Name(), Method: w.method.Name, MethodWhy: w.methodWhy, Order: w.order.String(),
+		NextMethod: w.choice.Next, Peers: w.peers, Threads: w.threads, Chosen: w.chosenBecause, InProcess: q.inProcess,
 		Partition: slices.Clone(parts[:d]), Recover: recover, RecoverWhy: recoverWhy,
 		Balance: w.balance, PartitionWhy: w.partitionWhy,
 		HasUpper:  w.problem.AtStep(min(1, w.problem.Steps())).Upper != nil,

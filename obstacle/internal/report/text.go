@@ -23,6 +23,9 @@ func (s *Solution) Text(w io.Writer) {
 	defer t.Flush()
 	fmt.Fprintf(t, "problem\t%s, %s points\n", s.Problem, grid(s.N))
 	fmt.Fprintf(t, "method\t%s\n", s.method())
+	if s.chosen() {
+		fmt.Fprintf(t, "\tchosen: %s\n", s.MethodWhy)
+	}
 	if s.About != "" {
 		fmt.Fprintf(t, "\t%s\n", s.About)
 	}
@@ -124,20 +127,25 @@ func (s *Solution) method() string {
 	return fmt.Sprintf("projected %s, %s", s.Method, s.Scheme)
 }
 
+// muchWork is the number of sweeps from which a stopped run by the method that the program chose recommends the next one.
+const muchWork = 1000
+
 // manySweeps is the number of sweeps from which the output recommends a faster method.
 const manySweeps = 20000
 
-// hint recommends a faster method if a stationary run with Richardson was long or stopped early.
+// chosen reports whether the program chose the method.
+func (s *Solution) chosen() bool { return s.MethodWhy != "" && s.MethodWhy != "--method" }
+
+// hint recommends another method: the next one if a long run by the method that the program chose was stopped, and the choice of the program if a stationary run with Richardson was long or stopped early.
 func (s *Solution) hint() string {
 	stopped := s.Reason == launch.Sweeps || s.Reason == launch.Time || s.Reason == launch.Interrupted
-	if s.Method != problem.Richardson || s.Evolution != nil || !stopped && s.SequentialEquivalentSweeps < manySweeps {
+	if slow := stopped && s.SequentialEquivalentSweeps >= muchWork; s.NextMethod != "" && slow {
+		return fmt.Sprintf("if %s converges too slowly here, try --method %s", s.Method, s.NextMethod)
+	}
+	if s.Method != problem.Richardson || s.chosen() || s.Evolution != nil || !stopped && s.SequentialEquivalentSweeps < manySweeps {
 		return ""
 	}
-	faster := problem.Multigrid
-	if s.Scheme != "sync" {
-		faster = problem.Schwarz
-	}
-	return fmt.Sprintf("richardson is the slowest method; --method %s needs far fewer sweeps (docs/methods.md)", faster)
+	return "richardson is the slowest method; without --method, a faster one is chosen (docs/methods.md)"
 }
 
 // unusual lists the refusals that networks do not cause by duplicating or delaying frames.
