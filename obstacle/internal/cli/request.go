@@ -413,6 +413,9 @@ func (q *request) chooseWorkers(w *work) (err error) {
 		case q.peers == 0 && len(q.weights) > 0:
 			w.peers = len(q.weights)
 		case q.peers == 0:
+			if peers < q.clusters {
+				peers, why = q.clusters, fmt.Sprintf("one peer for each of %d clusters", q.clusters)
+			}
 			w.peers, w.chosenBecause = min(peers, w.problem.N[w.problem.Dimension-1]), why
 		}
 		if q.threads == 0 {

@@ -136,7 +136,8 @@ const manySweeps = 20000
 // chosen reports whether the program chose the method.
 func (s *Solution) chosen() bool { return s.MethodWhy != "" && s.MethodWhy != "--method" }
 
-// hint recommends another method: the next one if a long run by the method that the program chose was stopped, and the choice of the program if a stationary run with Richardson was long or stopped early.
+// hint recommends another method: the next one if a long run by the method that the program chose was stopped, and the
+// choice of the program if a stationary run with Richardson was long or stopped early.
 func (s *Solution) hint() string {
 	stopped := s.Reason == launch.Sweeps || s.Reason == launch.Time || s.Reason == launch.Interrupted
 	if slow := stopped && s.SequentialEquivalentSweeps >= muchWork; s.NextMethod != "" && slow {
