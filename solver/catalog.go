@@ -1,8 +1,9 @@
 // Package solver solves obstacle problems and runs fixed-point iterations on parallel peers.
 //
-// Solve solves a problem of package problem by any method of a Catalog, with all peers in this process or with one
-// peer in each of several processes. Iterate runs the blocks of an iteration of your own; see package iterate. Both
-// return a result together with an error that wraps ErrNotConverged when a bound or the context ended the run.
+// Solve solves a problem of package problem with all peers in this process or with one peer in each of several processes,
+// by any method of a Catalog or by the one that Catalog.Choose selects. Iterate runs the blocks of an iteration of your
+// own; see package iterate. Both return a result together with an error that wraps ErrNotConverged when a bound or the
+// context ended the run.
 package solver
 
 import (

@@ -30,12 +30,14 @@ var (
 // DefaultTolerance is used when the tolerance of Options or Iteration is 0.
 const DefaultTolerance = 1e-6
 
-// Options holds the settings of Solve. The zero value solves by the projected Richardson method with one
+// Options holds the settings of Solve. The zero value solves by the method that Catalog.Choose selects, with one
 // peer, one thread per processor and DefaultTolerance.
 type Options struct {
-	Method  problem.MethodConfig // the zero value is richardson
-	Methods *Catalog             // if nil, Methods()
-	Scheme  iterate.Scheme       // if nil, iterate.Synchronous()
+	// Method without a name, or with the name Auto, is selected by Catalog.Choose; its other settings then say which methods
+	// fit. With At it is richardson, because the nodes have been connected for the links of a method.
+	Method  problem.MethodConfig
+	Methods *Catalog       // if nil, Methods()
+	Scheme  iterate.Scheme // if nil, iterate.Synchronous()
 	Order   problem.Order
 	// Peers is the number of peers in this process, which exchange halos over the loopback interface.
 	// With 0 there is one. Peers is not used with Partition or At.
@@ -61,6 +63,8 @@ type Options struct {
 	// of this peer's box. Calls do not overlap. u is valid during the call. An error ends the run.
 	Step func(s iterate.StepResult, u []float64) error
 	Log  zerolog.Logger // the zero value logs nothing
+
+	choice Choice
 }
 
 // Place is the place of this process in a run over several processes.
@@ -83,6 +87,7 @@ type Solution struct {
 	Evaluation verify.Evaluation
 	Reason     iterate.Reason
 	Method     string            // description of the method, possibly empty
+	Choice     Choice            // the method that was chosen; zero if Options names one
 	Peers      []runner.Result   // by rank; with Options.At only this peer
 	Partition  problem.Partition // at the start
 }
@@ -150,6 +155,9 @@ func (o *Options) prepare(p *problem.Problem) (problem.Config, error) {
 	if o.At != nil {
 		c.Rank = o.At.Rank
 	}
+	if err := o.choose(&c); err != nil {
+		return c, err
+	}
 	if err := o.Methods.Check(c); err != nil {
 		if errors.Is(err, problem.ErrProblem) || errors.Is(err, problem.ErrPartition) {
 			return c, err
@@ -157,6 +165,26 @@ func (o *Options) prepare(p *problem.Problem) (problem.Config, error) {
 		return c, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	return c, nil
+}
+
+// choose sets the method of c if the options name none.
+func (o *Options) choose(c *problem.Config) error {
+	if c.Method.Name != "" && c.Method.Name != Auto {
+		return nil
+	}
+	if c.Method.Name = ""; o.At != nil {
+		return nil
+	}
+	var err error
+	if o.choice, err = o.Methods.Choose(Run{Config: *c, Given: givenSettings(c)}); err != nil {
+		return fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	m := &c.Method
+	if m.Name = o.choice.Name; m.Name == problem.Schwarz {
+		m.Local = cmp.Or(o.choice.Local, m.Local)
+		m.Overlap = cmp.Or(m.Overlap, problem.DefaultOverlap)
+	}
+	return nil
 }
 
 // checkBounds returns an error for a number that no run can have.
@@ -255,7 +283,7 @@ func (s *solving) all() (*Solution, error) {
 	p := s.c.Problem
 	out := &Solution{
 		U: make([]float64, p.Points()), Box: problem.Box{Hi: p.N},
-		Peers: make([]runner.Result, s.c.Partition.Peers()), Partition: s.c.Partition,
+		Peers: make([]runner.Result, s.c.Partition.Peers()), Partition: s.c.Partition, Choice: s.o.choice,
 	}
 	if s.o.Step != nil {
 		s.steps = map[int]*assembly{}

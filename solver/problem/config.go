@@ -53,8 +53,11 @@ func (m *MethodConfig) StepLength(diagonal float64) float64 {
 	return cmp.Or(m.Step, 1) / diagonal
 }
 
-// MaxOverlap bounds MethodConfig.Overlap.
-const MaxOverlap = 8
+// Bounds and default of MethodConfig.Overlap.
+const (
+	MaxOverlap     = 8
+	DefaultOverlap = 2 // of a method that the program or solver.Solve chooses
+)
 
 // Check returns an error if a setting is out of range, whatever the method.
 func (m *MethodConfig) Check() error {

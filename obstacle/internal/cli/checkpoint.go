@@ -17,6 +17,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // checkpointFlags are the flags of checkpoints.
@@ -92,6 +93,12 @@ type saver struct {
 func (a *app) newSaver(q *request, w *work, c *checkpointFlags) (*saver, error) {
 	if c.directory == "" {
 		return nil, nil
+	}
+	if w.choice.Name != "" { // the method that was chosen, and its flags
+		c.saved["method"], c.saved["local"] = w.method.Name, w.method.Local
+		if w.method.Name != problem.Schwarz {
+			delete(c.saved, "local")
+		}
 	}
 	s := &saver{
 		every: c.every, steps: w.problem.Steps(), log: a.log, last: time.Now(),
@@ -282,6 +289,9 @@ func (q *request) adopt(f *pflag.FlagSet) error {
 		}
 		if err := f.Set(name, value); err != nil {
 			return usage("%s: --%s %q: %w", q.from.Name, name, value, err)
+		}
+		if name == "method" {
+			q.method.why = "that of the checkpoint"
 		}
 	}
 	return nil

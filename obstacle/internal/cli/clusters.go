@@ -13,6 +13,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/topology"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -94,17 +95,13 @@ func (q *request) possibleClusters() ([]string, error) {
 	return out, nil
 }
 
-// checkConfig returns the errors that the peers would return, for the given number of clusters.
-func (q *request) checkConfig(w *work, clusters int) error {
-	labels := make([]string, w.partition.Peers())
-	for r, c := range problem.Clusters(w.partition, clusters) {
+// schemeAmong returns the scheme of the peers, for the given number of clusters.
+func (q *request) schemeAmong(p problem.Partition, clusters int) (iterate.Scheme, error) {
+	labels := make([]string, p.Peers())
+	for r, c := range problem.Clusters(p, clusters) {
 		labels[r] = strconv.Itoa(c)
 	}
-	var err error
-	if w.scheme, err = q.catalog.Scheme(q.scheme, labels); err != nil {
-		return err
-	}
-	return q.catalog.Methods.Check(q.config(w))
+	return q.catalog.Scheme(q.scheme, labels)
 }
 
 // needInterCluster returns an error if the catalog lacks micro-protocols of sessions between clusters.

@@ -188,3 +188,41 @@ func TestCombinationsAreSolved(t *testing.T) {
 	require.Greater(t, ran["0"], 50)
 	require.Greater(t, ran["2"], 10)
 }
+
+// Without --method, whatever is accepted with one of the methods is accepted, and the chosen method is among those.
+func TestChosenMethodIsNotRefused(t *testing.T) {
+	more := [][]string{
+		{}, {"--balance", "on"}, {"--recover", "exact"}, {"--parts", "2"}, {"--parts", "2", "--balance", "on"}, {"--threads", "2"},
+		{"--slowdown", "0:2"}, {"--step-mode", "never"}, {"--order", "in-turn"},
+	}
+	chosen := map[string]int{}
+	for _, prob := range []string{"membrane", "front1d"} {
+		for _, scheme := range []string{"sync", "async", "delay:0", "delay:2", "hybrid"} {
+			for _, partition := range []string{"auto", "slabs", "boxes"} {
+				for _, clusters := range []string{"0", "1", "2", "4"} {
+					for _, peers := range []string{"0", "1", "2", "4"} {
+						for _, flags := range more {
+							args := append([]string{"--n", "7", "--scheme", scheme, "--partition", partition, "--clusters", clusters,
+								"--peers", peers}, flags...)
+							w, err := requestOf(t, args).resolve(prob)
+							if err == nil {
+								chosen[w.method.Name]++
+								require.NotEmpty(t, w.methodWhy)
+								require.NotContains(t, w.balance, "the method is", args)
+								continue
+							}
+							require.Equal(t, ExitUsage, exitCode(err))
+							for _, name := range []string{problem.Richardson, problem.SOR, problem.Multigrid, problem.Schwarz} {
+								_, other := requestOf(t, append(args, "--method", name)).resolve(prob)
+								require.Error(t, other, "%s: %v; auto: %v", name, args, err)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, name := range []string{problem.Richardson, problem.SOR, problem.Schwarz} { // 7 points do not need multigrid
+		require.Positive(t, chosen[name], name)
+	}
+}

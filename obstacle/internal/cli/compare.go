@@ -18,7 +18,9 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 type comparison struct {
@@ -78,6 +80,10 @@ same for the same seed.`,
 			if len(methods) == 0 {
 				methods = []string{q.method.Name}
 			}
+			if slices.Contains(methods, solver.Auto) {
+				return usage("compare compares methods by their names: give --methods %s or others; "+
+					"obstacle explain says which one solve would choose", problem.Richardson)
+			}
 			var err error
 			if q.pages, err = a.openPages(&p); err != nil {
 				return err
@@ -99,6 +105,7 @@ same for the same seed.`,
 	}
 	f := c.Flags()
 	q.flags(f)
+	q.method.studies(f)
 	f.StringSliceVar(&schemes, "scheme", nil,
 		"schemes to compare: sync, async, delay:K, hybrid (default sync,async, and hybrid with clusters)")
 	f.SetNormalizeFunc(func(f *pflag.FlagSet, name string) pflag.NormalizedName {

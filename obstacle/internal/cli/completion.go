@@ -67,7 +67,9 @@ func (a *app) flagValues(command, flag string) []string {
 			return []string{"sync", "async"}
 		}
 		return schemeWords(c.Schemes.Names())
-	case "method", "methods":
+	case "method":
+		return methodNames(c)
+	case "methods":
 		return c.Methods.Names()
 	case "network":
 		return append([]string{rail.Auto}, c.Links.Names()...)

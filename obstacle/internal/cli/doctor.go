@@ -178,7 +178,7 @@ func (d *diagnosis) choose() []decision {
 	network := betweenHosts(&d.Verbs)
 	here := localNetwork(d.Shared.Missing, network)
 	best := d.Kernels[len(d.Kernels)-1]
-	peers, threads, why := defaultWorkers(problem.Richardson, true, 64*64*64, d.CPUs)
+	peers, threads, why := defaultWorkers(problem.Multigrid, false, 64*64*64, d.CPUs)
 	offload := decision{"frames", "one per datagram", "no segmentation offload"}
 	if d.UDP.GSO && d.UDP.GRO {
 		offload = decision{"frames", "many per datagram",

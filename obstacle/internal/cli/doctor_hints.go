@@ -103,7 +103,7 @@ func (d *diagnosis) tuningHere() tuning {
 		lockBytes: d.Verbs.Lock.Bytes, lockAllows: d.Verbs.Lock.Allows(d.Verbs.Registers), openFiles: -1, mostFiles: -1,
 		quota: host.Quota(),
 	}
-	peers, threads, _ := defaultWorkers(problem.Richardson, true, smallProblem, d.CPUs)
+	peers, threads, _ := defaultWorkers(problem.Multigrid, false, smallProblem, d.CPUs)
 	t.threads = peers * threads
 	if runtime.GOOS == "linux" {
 		t.huge = read("/sys/kernel/mm/transparent_hugepage/enabled")

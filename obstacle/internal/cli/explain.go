@@ -19,6 +19,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -35,6 +36,7 @@ type explanation struct {
 	AtLeast    int64            `json:"memory_at_least_bytes"` // of all processes together
 	HostMemory nullable.Count   `json:"host_memory_bytes"`     // null if unknown
 	Choices    []decision       `json:"choices"`
+	Methods    []solver.Other   `json:"other_methods"` // that were not chosen; empty if --method names one
 	Warnings   []string         `json:"warnings"`
 	Next       string           `json:"next"` // the command that solves it
 }
@@ -106,7 +108,7 @@ func (a *app) explainSolve(s *solveFlags, f *pflag.FlagSet, ref string) (*explan
 	if m := memoryWarning(e.AtLeast, int64(e.HostMemory)); m != "" && q.rendezvous == "" {
 		e.Warnings = append(e.Warnings, m)
 	}
-	e.Choices = q.choices(w, f)
+	e.Choices, e.Methods = q.choices(w, f), append([]solver.Other{}, w.choice.Others...)
 	return e, nil
 }
 
@@ -174,9 +176,11 @@ func (q *request) choices(w *work, f *pflag.FlagSet) []decision {
 		}
 		return otherwise
 	}
-	method := decision{"method", w.method.Name, reason("method", "the default")}
-	if w.method.Name != q.method.Name {
+	method := decision{"method", w.method.Name, w.methodWhy}
+	if w.method.Name == problem.Schwarz {
 		method.Value += " with " + w.method.Local
+	}
+	if w.choice.Name == "" && w.method.Name != q.method.Name {
 		method.Why = fmt.Sprintf("--method %s with --scheme %s: without lockstep it becomes the method of each peer on its box",
 			q.method.Name, q.scheme)
 	}
@@ -290,6 +294,12 @@ func (e *explanation) text(w io.Writer) {
 	fmt.Fprintln(w)
 	for _, c := range e.Choices {
 		line(c.What, "%s: %s", c.Value, c.Why)
+		if c.What != "method" {
+			continue
+		}
+		for _, o := range e.Methods {
+			line("", "not %s: %s", o.Name, o.Why)
+		}
 	}
 	for _, s := range e.Warnings {
 		line("warning", "%s", s)

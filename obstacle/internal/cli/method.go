@@ -8,21 +8,26 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 type methodFlags struct {
-	problem.MethodConfig        // InnerCycles and Coarse are not set
+	problem.MethodConfig        // InnerCycles and Coarse are not set; Name may be solver.Auto
+	why                  string // why the method is Name; empty: --method
+	flags                *pflag.FlagSet
 	innerCycles          string // a number, or auto
 	coarse               string // a number, auto or none
 }
 
 func (m *methodFlags) add(f *pflag.FlagSet, c *catalog.Set) {
-	f.StringVar(&m.Name, "method", problem.Richardson, "method of iteration: "+catalog.Words(c.Methods.Names()))
+	m.flags = f
+	f.StringVar(&m.Name, "method", solver.Auto, "method of iteration: "+catalog.Words(methodNames(c))+
+		" (auto: chosen by problem, scheme and peers; see explain)")
 	f.StringVar(&m.Local, "local", problem.Multigrid,
 		"schwarz: method of a peer on its own box: richardson, sor or multigrid")
-	f.IntVar(&m.Overlap, "overlap", defaultOverlap, "schwarz: layers by which boxes overlap, 0 to 8")
+	f.IntVar(&m.Overlap, "overlap", problem.DefaultOverlap, "schwarz: layers by which boxes overlap, 0 to 8")
 	f.StringVar(&m.innerCycles, "inner-cycles", "auto",
 		"schwarz: cycles of the local method between two exchanges, or auto (measured)")
 	f.StringVar(&m.coarse, "coarse", "auto",
@@ -35,11 +40,75 @@ func (m *methodFlags) add(f *pflag.FlagSet, c *catalog.Set) {
 		"richardson on one peer: sweeps in one pass over memory (0: from the size of the caches, 1: one)")
 }
 
-const defaultOverlap = 2
+// studies makes Richardson the default, for commands that study schemes.
+func (m *methodFlags) studies(f *pflag.FlagSet) {
+	m.Name = problem.Richardson
+	f.Lookup("method").DefValue = m.Name
+}
+
+// methodNames returns the values of --method.
+func methodNames(c *catalog.Set) []string { return append([]string{solver.Auto}, c.Methods.Names()...) }
+
+// givenMethodFlags returns the flags that the user gave and that belong to a method.
+func (q *request) givenMethodFlags() (names []string) {
+	for _, name := range methodFlagNames() {
+		if name != "order" && q.method.flags.Changed(name) {
+			names = append(names, name)
+		}
+	}
+	if q.order != problem.Jacobi.String() {
+		names = append(names, "order")
+	}
+	if q.balance == "on" && q.parts <= 1 {
+		names = append(names, "balance")
+	}
+	return names
+}
+
+// chooseMethod sets the method of w, for the partition if it is known. clusters are the labels of the peers that are
+// declared.
+func (q *request) chooseMethod(w *work, clusters []string) error {
+	m := q.method
+	if w.methodWhy = cmp.Or(m.why, "--method"); m.Name == solver.Auto {
+		run := solver.Run{Config: q.config(w), Clusters: distinct(clusters), Given: q.givenMethodFlags()}
+		var err error
+		if run.Method, err = m.config(w.scheme, q.catalog); err != nil {
+			return err
+		}
+		run.Method.Local, run.Method.Flexible = m.Local, m.Flexible
+		choice, err := q.catalog.Methods.Choose(run)
+		if err != nil {
+			return badInput(err)
+		}
+		if m.Name = choice.Name; choice.Local != "" {
+			m.Local = choice.Local
+		}
+		w.methodWhy, w.choice = choice.Why, choice
+	}
+	var err error
+	if w.method, err = m.config(w.scheme, q.catalog); err != nil {
+		return err
+	}
+	if w.order != problem.Jacobi && w.method.Name != problem.Richardson {
+		return usage("--order %v with --method %s: only %s has an order of planes", w.order, w.method.Name,
+			problem.Richardson)
+	}
+	return nil
+}
+
+// distinct returns the number of different labels; a peer without a label counts for none.
+func distinct(labels []string) int {
+	seen := map[string]bool{}
+	for _, l := range labels {
+		seen[l] = true
+	}
+	delete(seen, "")
+	return len(seen)
+}
 
 // config checks the flags; every error is bad usage.
 func (m *methodFlags) config(s iterate.Scheme, known *catalog.Set) (problem.MethodConfig, error) {
-	c, names := m.MethodConfig, known.Methods.Names()
+	c, names := m.MethodConfig, methodNames(known)
 	switch {
 	case !slices.Contains(names, c.Name):
 		return c, badInput(catalog.Unknown("method", c.Name, names))
@@ -50,7 +119,7 @@ func (m *methodFlags) config(s iterate.Scheme, known *catalog.Set) (problem.Meth
 	case !(c.Step > 0 && c.Step <= 1):
 		return c, usage("--step %v: want a number above 0 and at most 1, in units of 1/max a_ii, to have a contraction",
 			c.Step)
-	case c.Step != 1 && c.Name != problem.Richardson:
+	case c.Step != 1 && c.Name != problem.Richardson && c.Name != solver.Auto:
 		return c, usage("--step %v needs --method richardson", c.Step)
 	}
 	if err := cmp.Or(checkWord("local", c.Local), checkWord("cycle", c.Cycle)); err != nil {

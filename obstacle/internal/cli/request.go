@@ -20,6 +20,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/buddy"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -158,6 +159,8 @@ type work struct {
 	partition     problem.Partition
 	scheme        iterate.Scheme
 	method        problem.MethodConfig
+	methodWhy     string        // why it is the method
+	choice        solver.Choice // zero if the program did not choose the method
 	rows          []p2psap.OptionalRow
 	order         problem.Order
 	initial       []float64
@@ -191,16 +194,10 @@ func (q *request) resolve(ref string) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := q.chooseWorkers(w); err != nil {
-		return nil, badInput(err)
-	}
-	if w.label, err = q.clusterLabels(w.partition); err != nil {
+	if err := q.choose(w, some); err != nil {
 		return nil, err
 	}
-	if q.scheme == "hybrid" && w.label == nil {
-		return nil, errNoClusters
-	}
-	if err := q.checkConfig(w, len(some)); err != nil {
+	if err := q.catalog.Methods.Check(q.config(w)); err != nil {
 		return nil, badInput(err)
 	}
 	if w.slow, err = slowdowns(q.slowdown, w.peers); err != nil {
@@ -233,7 +230,7 @@ func (q *request) numeric(ref string, clusters []string, side int) (*work, error
 	if w.scheme, err = q.catalog.Scheme(q.scheme, clusters); err != nil {
 		return nil, badInput(err)
 	}
-	if w.method, err = q.method.config(w.scheme, q.catalog); err != nil {
+	if _, err = q.method.config(w.scheme, q.catalog); err != nil {
 		return nil, err
 	}
 	if w.rows, err = q.catalog.Optional(q.rows.congestion, q.rows.names); err != nil {
@@ -245,35 +242,37 @@ func (q *request) numeric(ref string, clusters []string, side int) (*work, error
 	if q.order == problem.InTurn.String() {
 		w.order = problem.InTurn
 	}
-	if w.order != problem.Jacobi && w.method.Name != problem.Richardson {
-		return nil, usage("--order %v with --method %s: only %s has an order of planes", w.order, w.method.Name,
-			problem.Richardson)
-	}
-	if q.from != nil {
-		w.spec = q.from.Spec
-		w.problem, err = q.from.Problem()
-		return w, badInput(err)
-	}
-	if err := checkProblemFile(ref); err != nil {
+	if w.spec, w.problem, err = q.build(ref, side); err != nil {
 		return nil, err
 	}
-	if w.spec, err = file.Open(q.catalog.Problems, ref, q.params); err != nil {
-		return nil, badInput(err)
+	return w, q.chooseMethod(w, clusters)
+}
+
+// build returns the problem, whose grid is coarser than --n by the factor side.
+func (q *request) build(ref string, side int) (*file.Spec, *problem.Problem, error) {
+	if q.from != nil {
+		p, err := q.from.Problem()
+		return q.from.Spec, p, badInput(err)
+	}
+	if err := checkProblemFile(ref); err != nil {
+		return nil, nil, err
+	}
+	spec, err := file.Open(q.catalog.Problems, ref, q.params)
+	if err != nil {
+		return nil, nil, badInput(err)
 	}
 	points, err := numbers("n", q.n)
 	if err != nil {
-		return nil, badInput(err)
+		return nil, nil, badInput(err)
 	}
 	for a, n := range points {
 		if n%side != 0 {
-			return nil, usage("--n %s with --stand-in %d: %d points are no multiple of %d", q.n, side, n, side)
+			return nil, nil, usage("--n %s with --stand-in %d: %d points are no multiple of %d", q.n, side, n, side)
 		}
 		points[a] = n / side
 	}
-	if w.problem, err = w.spec.BuildValid(points); err != nil {
-		return nil, badInput(err)
-	}
-	return w, nil
+	p, err := spec.BuildValid(points)
+	return spec, p, badInput(err)
 }
 
 // checkNetworks validates --trace and the flags of networks.
@@ -376,6 +375,30 @@ func (q *request) config(w *work) problem.Config {
 	return c
 }
 
+// choose sets peers, threads, the partition and clusters for the method that numeric has set. If the program chose the
+// method and it refuses the peers, the method is chosen again, for them.
+func (q *request) choose(w *work, clusters []string) (err error) {
+	for range 2 {
+		before := w.method.Name
+		if err := q.chooseWorkers(w); err != nil {
+			return badInput(err)
+		}
+		if w.label, err = q.clusterLabels(w.partition); err != nil {
+			return err
+		}
+		if q.scheme == "hybrid" && w.label == nil {
+			return errNoClusters
+		}
+		if w.scheme, err = q.schemeAmong(w.partition, len(clusters)); err != nil {
+			return badInput(err)
+		}
+		if err := q.chooseMethod(w, clusters); err != nil || w.method.Name == before {
+			return err
+		}
+	}
+	return nil
+}
+
 // chooseWorkers sets the numbers of peers and threads and the partition.
 func (q *request) chooseWorkers(w *work) (err error) {
 	w.peers, w.threads = q.peers, q.threads
@@ -390,6 +413,9 @@ func (q *request) chooseWorkers(w *work) (err error) {
 		case q.peers == 0 && len(q.weights) > 0:
 			w.peers = len(q.weights)
 		case q.peers == 0:
+			if peers < q.clusters {
+				peers, why = q.clusters, fmt.Sprintf("one peer for each of %d clusters", q.clusters)
+			}
 			w.peers, w.chosenBecause = min(peers, w.problem.N[w.problem.Dimension-1]), why
 		}
 		if q.threads == 0 {

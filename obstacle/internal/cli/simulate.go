@@ -38,6 +38,7 @@ Exit codes are those of solve. --max-time is virtual time.`,
 	f := c.Flags()
 	q.numericFlags(f)
 	f.Lookup("n").DefValue = "256"
+	q.method.studies(f)
 	s.flags(f)
 	q.recoveryFlags(f)
 	s.lossFlags(f)

@@ -122,12 +122,15 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	if err != nil {
 		return nil, err
 	}
+	if w.partition, w.partitionWhy, err = partitionOf(q.partition, w.problem, machines*parts, q.weights); err != nil {
+		return nil, badInput(err)
+	}
+	if err := of.chooseMethod(w, sites); err != nil {
+		return nil, err
+	}
 	if s.noOverlap && w.method.Name != problem.Richardson {
 		return nil, usage("--no-overlap with --method %s: only %s sends faces while it relaxes", w.method.Name,
 			problem.Richardson)
-	}
-	if w.partition, w.partitionWhy, err = partitionOf(q.partition, w.problem, machines*parts, q.weights); err != nil {
-		return nil, badInput(err)
 	}
 	switch made := w.partition.Peers(); {
 	case made != machines*parts && parts > 1:

@@ -296,9 +296,9 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	bar := bars.Add(cmp.Or(q.label, w.spec.Name()), q.tol)
 	defer bar.Remove()
 	follow := plan.Watch
-	hint := report.FasterMethod(w.method.Name, w.scheme.Name(), w.problem.Steps())
-	if q.label != "" { // the run is one of several that are compared
-		hint = ""
+	hint := ""
+	if q.label == "" && w.problem.Steps() == 0 { // a stationary run that is not one of several that are compared
+		hint = report.FasterMethod(w.method.Name, w.methodWhy)
 	}
 	plan.Watch = func(p launch.Progress) {
 		follow(p)
@@ -384,8 +384,8 @@ func (a *app) describe(q *request, w *work) *report.Solution {
 	recover, recoverWhy := launch.Recovery(q.recover, w.problem.Steps() > 0, q.spares)
 	return &report.Solution{
 		Problem: w.spec.Name(), N: slices.Clone(w.problem.N[:d]), Points: w.problem.Points(),
-		Scheme: w.scheme.Name(), Method: w.method.Name, Order: w.order.String(),
-		Peers: w.peers, Threads: w.threads, Chosen: w.chosenBecause, InProcess: q.inProcess,
+		Scheme: w.scheme.Name(), Method: w.method.Name, MethodWhy: w.methodWhy, Order: w.order.String(),
+		NextMethod: w.choice.Next, Peers: w.peers, Threads: w.threads, Chosen: w.chosenBecause, InProcess: q.inProcess,
 		Partition: slices.Clone(parts[:d]), Recover: recover, RecoverWhy: recoverWhy,
 		Balance: w.balance, PartitionWhy: w.partitionWhy,
 		HasUpper:  w.problem.AtStep(min(1, w.problem.Steps())).Upper != nil,

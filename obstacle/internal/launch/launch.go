@@ -167,6 +167,7 @@ func (r *run) watch() {
 	r.reportEpoch()
 	_, recovery := r.onLoss()
 	r.Log.Info().Int("peers", len(r.members)).Dur("setup", r.started.Sub(r.begin)).Str("partition", r.PartitionWhy).
+		Str("method", r.Method.Name).Str("method_why", r.MethodWhy).
 		Str("recovery", recovery).Msg("started")
 	r.askKeepers()
 	r.monitor()

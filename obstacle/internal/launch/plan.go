@@ -56,8 +56,8 @@ type Plan struct {
 	Keepers int           // processes, the launcher included, of which the run needs most to go on without one; odd
 	Spares  int           // peers that Spawn starts in addition; any number may join by hand
 
-	// PartitionWhy is why Partition was chosen, for the log.
-	PartitionWhy string
+	PartitionWhy string // why Partition was chosen, for the log
+	MethodWhy    string // why it is the method, for the log
 
 	Identity rendezvous.Identity
 	// Address is the rendezvous. If it is empty, it is on loopback, and Spawn is set.

@@ -22,6 +22,7 @@ type Solution struct {
 	Points    int    `json:"points"`
 	Scheme    string `json:"scheme"`
 	Method    string `json:"method"`
+	MethodWhy string `json:"method_why,omitempty"`   // why it is the method: the flag, or why the program chose it
 	About     string `json:"method_about,omitempty"` // description of the method by peer 0
 	Iterates  string `json:"iterates"`               // unit of sweeps: sweeps, cycles or exchanges
 	Order     string `json:"order"`
@@ -36,6 +37,8 @@ type Solution struct {
 	PartitionWhy string `json:"partition_why,omitempty"` // as problem.SlabsOrBoxes returns it, or the flag
 	Recover      string `json:"recover"`                 // what the run does when a peer is lost: launch.Recovery
 	RecoverWhy   string `json:"recover_why"`
+
+	NextMethod string `json:"-"` // what to try if the method that the program chose does not converge; empty if it chose none
 
 	Balance     string `json:"balance"` // "on", "off", or "off: " and the reason
 	PlanesMoved int    `json:"planes_moved"`

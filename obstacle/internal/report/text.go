@@ -23,6 +23,9 @@ func (s *Solution) Text(w io.Writer) {
 	defer t.Flush()
 	fmt.Fprintf(t, "problem\t%s, %s points\n", s.Problem, grid(s.N))
 	fmt.Fprintf(t, "method\t%s\n", s.method())
+	if chosen(s.MethodWhy) {
+		fmt.Fprintf(t, "\tchosen: %s\n", s.MethodWhy)
+	}
 	if s.About != "" {
 		fmt.Fprintf(t, "\t%s\n", s.About)
 	}
@@ -124,32 +127,35 @@ func (s *Solution) method() string {
 	return fmt.Sprintf("projected %s, %s", s.Method, s.Scheme)
 }
 
+// muchWork is the number of sweeps from which a stopped run by the method that the program chose recommends the next one.
+const muchWork = 1000
+
 // manySweeps is the number of sweeps from which the output recommends a faster method.
 const manySweeps = 20000
 
-// hint recommends a faster method if a stationary run with Richardson was long or stopped early.
+// chosen reports whether the program chose the method for this reason.
+func chosen(why string) bool { return why != "" && why != "--method" }
+
+// hint recommends another method: the next one if a long run by the method that the program chose was stopped, and the
+// choice of the program if a stationary run with Richardson was long or stopped early.
 func (s *Solution) hint() string {
 	stopped := s.Reason == launch.Sweeps || s.Reason == launch.Time || s.Reason == launch.Interrupted
-	steps := 0
-	if s.Evolution != nil {
-		steps = 1
+	if slow := stopped && s.SequentialEquivalentSweeps >= muchWork; s.NextMethod != "" && slow {
+		return fmt.Sprintf("if %s converges too slowly here, try --method %s", s.Method, s.NextMethod)
 	}
-	if !stopped && s.SequentialEquivalentSweeps < manySweeps {
+	if s.Evolution != nil || !stopped && s.SequentialEquivalentSweeps < manySweeps {
 		return ""
 	}
-	return FasterMethod(s.Method, s.Scheme, steps)
+	return FasterMethod(s.Method, s.MethodWhy)
 }
 
-// FasterMethod recommends a faster method for a problem with so many time steps, "" if the method is not the slowest.
-func FasterMethod(method, scheme string, steps int) string {
-	if method != problem.Richardson || steps > 0 {
+// FasterMethod recommends the choice of the program for a stationary problem if the user chose the slowest method, and
+// returns "" otherwise. Why is the reason for the method, as in Solution.MethodWhy.
+func FasterMethod(method, why string) string {
+	if method != problem.Richardson || chosen(why) {
 		return ""
 	}
-	faster := problem.Multigrid
-	if scheme != "sync" {
-		faster = problem.Schwarz
-	}
-	return fmt.Sprintf("richardson is the slowest method; --method %s needs far fewer sweeps (docs/methods.md)", faster)
+	return "richardson is the slowest method; without --method, a faster one is chosen (docs/methods.md)"
 }
 
 // unusual lists the refusals that networks do not cause by duplicating or delaying frames.
