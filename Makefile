@@ -49,7 +49,7 @@ GCFLAGS  = '-gcflags=all=-dwarf=false -l' $(INLINED:%=-gcflags=%=-dwarf=false) $
 TEST = CGO_ENABLED=0 GOGC=400 $(GO) test -p 4 -toolexec 'env -u GOGC' -vet=off $(GCFLAGS)
 
 .PHONY: check build fmt vet lint test full race sim stress fuzz bench experiments performance pictures install verbs \
-	slurm mpirun ssh kubernetes image page page-picture formats notebooks release reproducible cross arm64
+	slurm mpirun ssh kubernetes image page page-picture formats documents notebooks release reproducible cross arm64
 
 check: full build fmt vet lint race
 
@@ -118,7 +118,11 @@ image:
 formats:
 	$(GO) test ./internal/output -run 'TestPython' -count=1 -v
 
-# Runs the Python of docs/notebooks.md as it stands there, on answers that the program writes.
+# Runs the blocks of all documents, and says which it leaves out. Some need Debian's python3-numpy, python3-matplotlib,
+# python3-vtk9, tshark and graphviz. make notebooks runs the Python of docs/notebooks.md alone.
+documents:
+	$(GO) test ./internal/doctest -count=1 -v
+
 notebooks:
 	$(GO) test ./internal/doctest -run TestDocuments/docs/notebooks.md -count=1 -v
 

@@ -52,7 +52,7 @@ func TestBalance(t *testing.T) {
 					require.Equal(t, iterate.Converged, r.Outcomes[0].Reason)
 					took[i], planes = r.Virtual, r.Planes
 				}
-				t.Logf("%v without, %v with %d planes moved", took[0], took[1], planes)
+				t.Logf("%.3f s without, %.3f s with %d planes moved", took[0].Seconds(), took[1].Seconds(), planes)
 				require.Positive(t, planes)
 				require.Less(t, c.gain*took[1].Seconds(), took[0].Seconds())
 			})
