@@ -398,7 +398,8 @@ func TestCheckBound(t *testing.T) {
 // SOR, to which a repair falls back, restores a block in a vortex.
 func TestRepairBySORInAVortex(t *testing.T) {
 	p := solvertest.Membrane([3]int{31, 31, 1}, 2)
-	p.Upwind, p.Source.Value = true, 1
+	p.Upwind, p.Obstacle = true, nil
+	p.Source.Value = 1
 	p.Velocity[0].Of = func(q problem.Point) float64 { return 1e4 * (q[1] - 0.5) }
 	p.Velocity[1].Of = func(q problem.Point) float64 { return -1e4 * (q[0] - 0.5) }
 	exact, err := solver.Solve(t.Context(), p, solver.Options{
