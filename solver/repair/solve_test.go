@@ -394,3 +394,31 @@ func TestCheckBound(t *testing.T) {
 	require.NoError(t, repair.CheckBound(p, box[:1]))
 	require.ErrorContains(t, repair.CheckBound(p, box), "the sum of a row of A is negative")
 }
+
+// SOR, to which a repair falls back, restores a block in a vortex.
+func TestRepairBySORInAVortex(t *testing.T) {
+	p := solvertest.Membrane([3]int{31, 31, 1}, 2)
+	p.Upwind, p.Obstacle = true, nil
+	p.Source.Value = 1
+	p.Velocity[0].Of = func(q problem.Point) float64 { return 1e4 * (q[1] - 0.5) }
+	p.Velocity[1].Of = func(q problem.Point) float64 { return -1e4 * (q[0] - 0.5) }
+	exact, err := solver.Solve(t.Context(), p, solver.Options{
+		Method: problem.MethodConfig{Name: problem.SOR, Omega: 1}, Tolerance: 1e-12, Threads: 1,
+	})
+	require.NoError(t, err)
+	hole := problem.Box{Lo: [3]int{4, 4, 0}, Hi: [3]int{28, 28, 1}}
+	r, err := repair.Solve(repair.Hole{
+		Problem: p, Boxes: []problem.Box{hole}, Tolerance: 1e-8,
+		Value: func(idx [3]int) (float64, bool) { return exact.U[p.Dense(idx)], true },
+		New: func(c problem.Config) (problem.Peer, error) {
+			if c.Method.Name == problem.Multigrid {
+				return nil, errors.New("no multigrid")
+			}
+			return solver.New(c)
+		},
+	})
+	require.ErrorContains(t, err, "no multigrid")
+	require.Equal(t, problem.SOR, r.Method)
+	require.LessOrEqual(t, r.Residual, 1e-9)
+	require.Less(t, solvertest.Furthest(r.Values(r.Box), valuesOf(p, exact.U, hole)), 1e-6)
+}
