@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
@@ -84,7 +82,7 @@ func TestMonitorFollowsThePath(t *testing.T) {
 				"DuplicateAck") == want
 		}
 	}
-	require.False(t, inter(true)())
+	await.Until(t, inter(false), "the composition within a cluster")
 	delay.Store(int64(60 * time.Millisecond))
 	await.Until(t, inter(true), "the composition between clusters")
 	delay.Store(0)

@@ -275,7 +275,7 @@ func TestSlowPeerRepeats(t *testing.T) {
 }
 
 func TestEarlyEnd(t *testing.T) {
-	p := membrane(t, 15)
+	p := membrane(t, 31) // takes far more sweeps than the shortest time allows
 	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(1)} {
 		for _, why := range []iterate.Reason{iterate.Interrupted, iterate.ReachedTime, iterate.ReachedSweeps} {
 			t.Run(fmt.Sprintf("%s/%v", scheme.Name(), why), func(t *testing.T) {
