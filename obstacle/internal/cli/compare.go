@@ -55,9 +55,13 @@ func (a *app) compareCommand() *cobra.Command {
 		Short: "Compare schemes and methods on the same problem: table, efficiency, figure",
 		Long: `compare solves the same problem to the same tolerance with every scheme on every
 number of peers, in several rounds of interleaved runs, and prints the median time
-and the spread. Efficiency is t(1)/(P·t(P)), where t(1) is the median time of one
-peer with the same method and threads, without --slowdown. --methods compares
-methods, too, each with its own t(1).
+and the spread. Efficiency is the time that the peers would take together by the time
+that they take: t(1)/(k·t), where t(1) is the median time of one peer with the same
+method and threads, without --slowdown, and k the speed of all peers as a multiple of
+its speed. --methods compares methods, too, each with its own t(1).
+
+The last line compares the best synchronous method with the best asynchronous one and
+with one peer alone. Multigrid and Schwarz run for it once, even if they are not named.
 
 A row that cannot be solved shows the reason, and the others continue. Exit codes:
 0 all rows are solved; 1 a run failed; 3 a run was stopped before the tolerance;
@@ -65,7 +69,8 @@ A row that cannot be solved shows the reason, and the others continue. Exit code
 
 With --model the runs are simulated on the model of a cluster (docs/simulation.md),
 with every method and scheme on every number of --machines. The output is then the
-same for the same seed.`,
+same for the same seed. With --stand-in above 1 the times on the full grid are
+estimated from two coarse grids, and there is no winner where they leave it open.`,
 		Example: `  obstacle compare membrane --n 24 --peers 2 --rounds 1
   obstacle compare membrane --n 24 --model graphene-eth --machines 4,8 --scheme sync,async --csv table.csv
   obstacle compare membrane --n 24 --model graphene-ib --machines 2,4 --methods richardson,schwarz,multigrid`,

@@ -75,7 +75,7 @@ func (r *virtualRun) growth() report.Growth {
 	case r.sequential():
 		return report.Linear
 	case r.work.method.Name == problem.Richardson && !r.work.scheme.Lockstep():
-		return report.Power
+		return report.Aged
 	}
 	return report.Unknown
 }

@@ -12,15 +12,15 @@ type Growth int
 const (
 	// Linear is the growth of lockstep sweeps: only the layers that are sent first are C times as thick.
 	Linear Growth = iota
-	// Power is the growth of sweeps that read faces of any age: the excess is proportional to a power of C. The power is
-	// 0 where other reasons than the age cost the time, such as a slow machine, 1 where faces are a few sweeps old, and 2
-	// where they are old compared to the sweeps in which a change crosses a block.
-	Power
+	// Aged is the growth of sweeps that read faces of any age. The part of the excess that is due to the age is
+	// proportional to C where faces are a few sweeps old, and to C² where they are old compared to the sweeps in which a
+	// change crosses a block. The part that has other reasons, such as a slow machine, does not depend on C.
+	Aged
 	// Unknown is the growth of all other methods. Nothing is corrected.
 	Unknown
 )
 
-// maxPower bounds the power of C.
+// maxPower bounds the power of C to which an excess is proportional.
 const maxPower = 2
 
 // The half width of an interval is a part of the correction, and at least a part of the time.
@@ -51,13 +51,22 @@ func FullGrid(how Growth, fine, coarse StandIn) (v Interval, ok bool) {
 	switch excess, more := here-1, there-1; {
 	case how == Linear:
 		mid = max(here-(there-here)/(d-c)*(c-1), min(1, here))
-	case how == Power && excess > 0 && more > 0:
-		power := min(max(math.Log(more/excess)/math.Log(d/c), 0), maxPower)
-		mid = 1 + excess*math.Pow(c, -power)
+	case how == Aged && excess > 0 && more > excess:
+		mid = 1 + aged(excess, more, c, d)
 	}
 	width := math.Abs(here-mid)*correctionWidth + leastWidth*mid
 	if how == Unknown {
 		width += math.Abs(there - here)
 	}
 	return Interval{max(mid-width, min(mid, 1)), mid, mid + width}, true
+}
+
+// aged returns the excess on the full grid: of a growth below C the sum of a constant part and one that is proportional to
+// C, otherwise a power.
+func aged(fine, coarse, c, d float64) float64 {
+	power := math.Log(coarse/fine) / math.Log(d/c)
+	if power < 1 {
+		return fine - (coarse-fine)/(d-c)*(c-1)
+	}
+	return fine * math.Pow(c, -min(power, maxPower))
 }

@@ -18,12 +18,13 @@ func TestFullGrid(t *testing.T) {
 	}{
 		"layers that are sent first":      {Linear, 2.4, 2.8, 2.1},
 		"nothing less than the ideal":     {Linear, 1.1, 1.8, 1},
-		"a slow machine":                  {Power, 3.3, 3.3, 3.3},
-		"a slow machine, slightly better": {Power, 3.3, 3.1, 3.3},
-		"faces a few sweeps old":          {Power, 1.2, 1.4, 1.05},
-		"faces old by a block":            {Power, 1.16, 1.64, 1.01},
-		"no more than the square":         {Power, 1.16, 9, 1.01},
-		"no excess":                       {Power, 1, 1.1, 1},
+		"a slow machine":                  {Aged, 3.3, 3.3, 3.3},
+		"a slow machine, slightly better": {Aged, 3.3, 3.1, 3.3},
+		"a slow machine and old faces":    {Aged, 3.3, 3.7, 3},
+		"faces a few sweeps old":          {Aged, 1.2, 1.4, 1.05},
+		"faces old by a block":            {Aged, 1.16, 1.64, 1.01},
+		"no more than the square":         {Aged, 1.16, 9, 1.01},
+		"no excess":                       {Aged, 1, 1.1, 1},
 		"another method":                  {Unknown, 5, 6, 5},
 	} {
 		v, ok := FullGrid(c.how, StandIn{4, nullable.Number(c.fine)}, StandIn{8, nullable.Number(c.coarse)})
@@ -37,7 +38,7 @@ func TestFullGrid(t *testing.T) {
 		{{4, nan}, {8, 1}}, {{4, 1}, {8, nan}}, {{8, 1}, {4, 1}}, {{0, 1}, {8, 1}}, {{4, 0}, {8, 1}}, {{4, -1}, {8, 1}},
 		{{4, nullable.Number(math.Inf(1))}, {8, 1}},
 	} {
-		_, ok := FullGrid(Power, c[0], c[1])
+		_, ok := FullGrid(Aged, c[0], c[1])
 		require.False(t, ok, "%v", c)
 	}
 }
@@ -68,15 +69,15 @@ func TestOnFullGrid(t *testing.T) {
 	s.Against(Alone{Seconds: 8}, 2)
 	coarse := s
 	coarse.Efficiency = 1. / 3
-	s.OnFullGrid(Power, 4, 8, nil, 0)
+	s.OnFullGrid(Aged, 4, 8, nil, 0)
 	require.Equal(t, nullable.Number(8), s.Comparable)
 	require.False(t, s.ComparableLow.Known() || s.ComparableHigh.Known())
-	s.OnFullGrid(Power, 4, 8, &coarse, 0) // an excess of 1 instead of 2
+	s.OnFullGrid(Aged, 4, 8, &coarse, 0) // an excess of 1 instead of 2
 	require.InDelta(t, 4*1.25, float64(s.Comparable), 1e-12)
 	require.InDelta(t, 0.8, float64(s.Efficiency), 1e-12)
 	wide := s
 	wide.Against(Alone{Seconds: 8}, 2)
-	wide.OnFullGrid(Power, 4, 8, &coarse, 0.5)
+	wide.OnFullGrid(Aged, 4, 8, &coarse, 0.5)
 	require.InDelta(t, float64(s.ComparableHigh)+0.5*4*1.25, float64(wide.ComparableHigh), 1e-12)
 	require.GreaterOrEqual(t, float64(wide.ComparableLow), 0.)
 }
