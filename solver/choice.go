@@ -179,7 +179,7 @@ func (r *Run) rank(e *work) []Choice {
 	sor := Choice{Name: problem.SOR, Why: e.compared(problem.SOR)}
 	out := []Choice{multigrid, sor, richardson}
 	switch {
-	case e.corners && !e.turns:
+	case e.corners && e.symmetric:
 		sor.Why = cornersText
 		out = []Choice{sor, multigrid, richardson}
 	case e.sor <= e.multigrid:

@@ -56,6 +56,7 @@ func choiceCases() []choiceCase {
 		{"strong flow that turns", "", square("velocity: [\"1000*(y-0.5)\", \"-1000*(x-0.5)\"]\n"), []int{31}, nil},
 		{"κ = 10⁴ in a disc", "", square("diffusion: \"(x-0.45)^2 + (y-0.52)^2 < 0.04 ? 10000 : 1\"\n"), []int{31}, nil},
 		{"κ = 1 and 1000 in a checkerboard", "", square("diffusion: \"" + checkerboard + "\"\n"), []int{63}, nil},
+		{"the same with κ = 1 and 12", "", square("diffusion: \"" + strings.Replace(checkerboard, "1000", "12", 1) + "\"\n"), []int{63}, nil},
 		{"reaction 10⁵", "", square("reaction: \"100000\"\n"), []int{127}, nil},
 		{"obstacle of isolated summits", "", strings.Replace(square(""), "0.2 - 2*((x-0.5)^2 + (y-0.5)^2)",
 			"0.3*sin(97*x)*sin(89*y) - 0.4", 1), []int{63}, nil},

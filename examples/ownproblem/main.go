@@ -39,13 +39,13 @@ func main() {
 	fmt.Print(report(s))
 }
 
-// report returns the residual of the answer, the highest pressure and the size of the cavity.
+// report returns the residual of the answer, the method that was chosen, the highest pressure and the size of the cavity.
 func report(s *solver.Solution) string {
 	highest := 0.0
 	for _, u := range s.U {
 		highest = max(highest, u)
 	}
 	return fmt.Sprintf(
-		"relative residual  %.1e after %d sweeps\nhighest pressure   %.4f\ncavitation         %d of %d points\n",
-		s.Evaluation.RelativeResidual, s.Peers[0].Sweeps, highest, s.Evaluation.ContactPoints, len(s.U))
+		"relative residual  %.1e after %d iterates by %s\nhighest pressure   %.4f\ncavitation         %d of %d points\n",
+		s.Evaluation.RelativeResidual, s.Peers[0].Sweeps, s.Choice.Name, highest, s.Evaluation.ContactPoints, len(s.U))
 }

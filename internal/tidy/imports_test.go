@@ -100,7 +100,7 @@ func table() []row {
 		{pkg: "solver/runner", may: []string{
 			"solver/exchange", "solver/iterate", "solver/problem", "p2psap", "microproto", "trace", zerolog,
 		}},
-		{pkg: "solver", may: []string{"ether", "microproto/...", "p2psap/...", "solver/...", zerolog}},
+		{pkg: "solver", may: []string{"ether", "internal/kernel", "microproto/...", "p2psap/...", "solver/...", zerolog}},
 		{pkg: "problems", core: true, may: []string{
 			"internal/spelling", "problems/option", "solver/problem", "internal/kernel", gonum,
 		}},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -69,6 +70,21 @@ func savedFlags(f *pflag.FlagSet) map[string]string {
 	return out
 }
 
+// flagsOf returns the flags that the checkpoints of w hold: those that were given, and the method if it was chosen.
+func (c *checkpointFlags) flagsOf(w *work) map[string]string {
+	if w.choice.Name == "" {
+		return c.saved
+	}
+	out := map[string]string{"method": w.method.Name}
+	for name, value := range c.saved {
+		out[name] = cmp.Or(out[name], value)
+	}
+	if w.method.Name == problem.Schwarz {
+		out["local"] = w.method.Local
+	}
+	return out
+}
+
 // saver writes the checkpoints of a run, those during the run in a goroutine. A nil saver writes none.
 type saver struct {
 	writer *checkpoint.Writer
@@ -94,15 +110,9 @@ func (a *app) newSaver(q *request, w *work, c *checkpointFlags) (*saver, error) 
 	if c.directory == "" {
 		return nil, nil
 	}
-	if w.choice.Name != "" { // the method that was chosen, and its flags
-		c.saved["method"], c.saved["local"] = w.method.Name, w.method.Local
-		if w.method.Name != problem.Schwarz {
-			delete(c.saved, "local")
-		}
-	}
 	s := &saver{
 		every: c.every, steps: w.problem.Steps(), log: a.log, last: time.Now(),
-		common: checkpoint.State{Spec: w.spec, N: w.problem.N, Cuts: w.partition.Cuts, Flags: c.saved},
+		common: checkpoint.State{Spec: w.spec, N: w.problem.N, Cuts: w.partition.Cuts, Flags: c.flagsOf(w)},
 		done:   launch.Saved{Directory: c.directory},
 	}
 	s.done.Host, _ = os.Hostname()
