@@ -107,7 +107,8 @@ func (r *replay) simulate(
 	run := simulate.Config{
 		Model: m, Scale: published.Side / side, NoOverlap: !c.Column.Async(), Sweeps: sweeps, Seed: 1,
 		Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
-		Solver: problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Tolerance: measure.Unreachable},
+		Monitor: p2psap.MonitorConfig{Off: true}, // the published rules follow no loss
+		Solver:  problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Tolerance: measure.Unreachable},
 	}
 	if c.Column.Async() {
 		run.Solver.Scheme = iterate.Asynchronous()
@@ -155,21 +156,11 @@ func (r *replay) stale(ctx context.Context, c published.Cell, k calibration, sid
 		if same[i], err = equivalent(side, res.Residual); err != nil {
 			return staleness{}, err
 		}
-		seconds[i], s.age = res.Virtual.Seconds(), meanAge(res.Staleness[:])
+		seconds[i], s.age = res.Virtual.Seconds(), res.MeanAge()
 	}
 	s.sweep = (seconds[1] - seconds[0]) / (sweeps[1] - sweeps[0])
 	s.more = (sweeps[1]-sweeps[0])/(same[1]-same[0]) - 1
 	return s, nil
-}
-
-// meanAge returns the mean of a histogram of ages.
-func meanAge(byAge []uint64) float64 {
-	sum, n := 0.0, 0.0
-	for age, faces := range byAge {
-		sum += float64(age) * float64(faces)
-		n += float64(faces)
-	}
-	return sum / max(n, 1)
 }
 
 // equivalent returns the number of sweeps, with a fraction, after which the sequential method

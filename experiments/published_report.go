@@ -46,7 +46,7 @@ func predictPublished(ctx context.Context, r *measure.Run) error {
 	r.Add(lines...)
 	r.Add(measure.One("time of the simulation", "s", time.Since(start).Seconds()))
 	models := modelTable(p.models(boxes))
-	fmt.Print(p.markdown(), "\n", models, "\n")
+	fmt.Print(p.markdown(), "\n", models, "\n", p.staleTable(), "\n")
 	for _, w := range v.Wrong {
 		fmt.Println("wrong order:", w)
 	}

@@ -27,9 +27,9 @@ func (m *machine) countStaleness() {
 		// A face may be of the next time step. In a run that goes on from a kept iterate, which is in lockstep, the labels
 		// may begin again.
 		if label < newest && step <= m.peer.Progress().Step && m.e.run.resumed.copies == nil {
-			age = int(min(newest-label, iterate.Iteration(len(m.staleness)-1)))
+			age = int(newest - label)
 		}
-		m.staleness[age]++
+		m.staleness[iterate.AgeBucket(age)]++
 		if at == len(m.reads) {
 			m.reads = append(m.reads, Reads{Rank: n.Rank})
 		}

@@ -148,7 +148,7 @@ func (m *machine) start() error {
 		Name: virtual.NameOf(iterate.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
 		Rails: []p2psap.Rail{{Network: network, Link: linkAdapter{m}}}, Cluster: r.Model.Sites[h.Site],
 		Host:    virtual.NameOf(iterate.Rank(r.hostOf(rank))),
-		Trace:   r.newRing(),
+		Monitor: r.Monitor, Trace: r.newRing(),
 		Process: uint64(r.hostOf(rank)) + 1, Seed: mix(r.Seed+r.resumed.epoch, uint64(rank)), Linger: virtual.VerdictTime,
 	})
 	if err != nil {

@@ -56,7 +56,7 @@ type machine struct {
 
 	rank             RankResult    // counts what was sent
 	gone             atomic.Uint64 // frames of this host that were lost
-	staleness        [64]uint64
+	staleness        iterate.AgeCounts
 	reads            []Reads // of the neighbours with halos
 	relaxing, stolen time.Duration
 	timeline         timeline

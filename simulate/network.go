@@ -25,6 +25,7 @@ type route struct {
 	loss    float64
 	accepts int           // received bytes that may wait for the protocol
 	room    time.Duration // time that the line takes frames ahead before it is full
+	blocks  time.Duration // ib: the same for synchronous frames
 	queue   time.Duration // time that a port holds frames at most; 0: no bound
 	ib      bool
 	site    int
@@ -35,9 +36,9 @@ type route struct {
 // defaultQueue is the default size of a socket's buffer on Linux, each way.
 const defaultQueue = 212992
 
-// postedReceives is the number of receive buffers that an InfiniBand end has posted, each for one
+// registeredBlocks is the number of blocks that an InfiniBand end has registered for each direction, each for one
 // segment (the paper of 2013, and package ib).
-const postedReceives = 1000
+const registeredBlocks = 1000
 
 // minSendQueue is the least size of ether's send queue in bytes: it takes two trains, but not a third.
 const minSendQueue = 112 << 10
@@ -124,10 +125,11 @@ func (e *engine) connect(hosts int) {
 				defaultQueue),
 		}
 		if w.ib && e.run.ReceiveQueue == 0 {
-			w.accepts = postedReceives * k.MTU
+			w.accepts = registeredBlocks * k.MTU
 		}
 		w.shaper = newShaper(&k.Shaper)
 		w.room = w.sendRoom(e.run.SendQueue, k.MTU-udpHeaders)
+		w.blocks = time.Duration(float64(cmp.Or(e.run.SendQueue, registeredBlocks*k.MTU)) * w.each)
 		w.queue = time.Duration(float64(k.Queue) * w.each)
 		e.routes[rank] = w
 		ahead := w.latency
@@ -150,7 +152,7 @@ func (m *machine) Carry(_ *virtual.Host, _ int, f microproto.Frame) bool {
 	to := int(f.Peer) - 1
 	w, bytes := &e.routes[m.index], len(f.Data)
 	within := e.run.hostOf(int(m.index)) == e.run.hostOf(to) // one process, whose memory is never full
-	if !within && !m.accepts(w) {
+	if !within && !m.accepts(w, f.Mode) {
 		return false
 	}
 	count, unit := f.Count(), bytes
@@ -188,19 +190,24 @@ func (m *machine) Carry(_ *virtual.Host, _ int, f microproto.Frame) bool {
 	return true
 }
 
-// accepts reports whether the line takes frames. If not, it reports room later.
-func (m *machine) accepts(w *route) bool {
+// accepts reports whether the line takes a frame of a mode. If not, it reports room later. InfiniBand takes synchronous
+// frames while there are blocks. Newer asynchronous frames replace those that wait there, as those in the node do.
+func (m *machine) accepts(w *route, mode microproto.Mode) bool {
 	if m.full { // as a driver, which asks a full link again only when it reports room
 		return false
 	}
+	room := w.room
+	if w.ib && mode == microproto.ModeSynchronous {
+		room = w.blocks
+	}
 	free := m.line.sent(&w.shaper)
-	if free.Sub(m.now) <= w.room {
+	if free.Sub(m.now) <= room {
 		return true
 	}
 	m.full = true
-	again := w.room / 2 // a socket reports room when half of its queue is free
+	again := room / 2 // a socket reports room when half of its queue is free
 	if w.ib {
-		again = w.room
+		again = room
 	}
 	m.schedule(free.Add(-again), evRoom, nil)
 	return false

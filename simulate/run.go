@@ -39,7 +39,9 @@ type Config struct {
 	Catalog *microproto.Catalog
 	// Policy composes them; nil: p2psap.TablePolicy.
 	Policy p2psap.Policy
-	Seed   uint64
+	// Monitor sets when the nodes compose sessions anew, by what they measure.
+	Monitor p2psap.MonitorConfig
+	Seed    uint64
 
 	// Scale makes every grid point of Solver.Problem stand for Scale points along each axis; 0: 1.
 	// With 4, a point of a three-dimensional grid counts as 4³ points in time, and as 4² points
@@ -49,7 +51,7 @@ type Config struct {
 	NoOverlap bool
 	// SendQueue is the number of bytes that a machine's link accepts before it is full. Then
 	// frames wait in the node, where newer asynchronous values replace them. 0: a millisecond of the
-	// rate and 112 KiB at least, as package ether learns; 208 KiB for ib.
+	// rate and 112 KiB at least, as package ether learns; for ib 208 KiB, and 1000 segments for synchronous frames.
 	SendQueue int
 	// ReceiveQueue is the number of received bytes that may wait for the protocol. More is lost,
 	// except for synchronous frames of an ib network. 0: 208 KiB, or 1000 segments of ib.
@@ -112,9 +114,8 @@ type Result struct {
 	Steps []Step // the complete time steps
 	Met   Met    // with Config.Evaluate: when U met the tolerance, at the latest at the verdict
 	Ranks []RankResult
-	// Staleness counts the faces that were read by their age in sweeps: 0, 1, 2 and so on. The
-	// last element counts all older ones.
-	Staleness [64]uint64
+	// Staleness counts the faces that were read by their age in sweeps.
+	Staleness iterate.AgeCounts
 	Events    uint64
 	Steady    time.Duration // time of a sweep in the second half of the run (of its last epoch), median over ranks
 	Losses    []Loss        // with Config.Recover
@@ -144,6 +145,17 @@ type Reads struct {
 	Faces  uint64
 	Sum    uint64 // of their ages in sweeps
 	Newest int    // age of the face read last
+}
+
+// MeanAge returns the mean age of the faces that were read, in sweeps; NaN: none were read.
+func (r *Result) MeanAge() float64 {
+	var faces, sum uint64
+	for i := range r.Ranks {
+		for _, read := range r.Ranks[i].Reads {
+			faces, sum = faces+read.Faces, sum+read.Sum
+		}
+	}
+	return float64(sum) / float64(faces)
 }
 
 // Sweeps returns the mean number of sweeps of a rank.

@@ -32,7 +32,9 @@ type Record struct {
 	LoadAfter  string    `json:"load_after"`
 	Rounds     int       `json:"rounds"`
 	Seconds    float64   `json:"seconds,omitempty"` // that the part took; older records lack it
-	Results    []Result  `json:"results"`
+	// Sources are checksums of the sources that the part measures, by directory; older records lack them.
+	Sources map[string]string `json:"sources,omitempty"`
+	Results []Result          `json:"results"`
 
 	dir string // of the record that was read
 }

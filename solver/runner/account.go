@@ -13,12 +13,8 @@ type Reads struct {
 	Faces  uint64
 	Sum    uint64 // of the ages, in sweeps of this peer
 	Newest int    // age of the face read last
-	Ages   [len(AgeBounds) + 1]uint64
+	Ages   iterate.AgeCounts
 }
-
-// AgeBounds are the bounds of the ages in Reads.Ages: element i counts the ages up to AgeBounds[i] and above the bound
-// before, the last element all above.
-var AgeBounds = [...]int{0, 1, 2, 4, 8, 16, 32, 64}
 
 // countReads counts the ages of the faces that the sweep that begins will read.
 func (r *Runner) countReads() {
@@ -38,8 +34,7 @@ func (r *Runner) countReads() {
 		if of, _, label := iterate.UnpackLabel(n.Newest()); label < own && of <= step {
 			age = int(own - label)
 		}
-		bucket, _ := slices.BinarySearch(AgeBounds[:], age)
-		c.Ages[bucket]++
+		c.Ages[iterate.AgeBucket(age)]++
 		c.Faces, c.Sum, c.Newest = c.Faces+1, c.Sum+uint64(age), age
 	}
 }

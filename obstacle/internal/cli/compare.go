@@ -46,7 +46,7 @@ type comparison struct {
 func (a *app) compareCommand() *cobra.Command {
 	q := &request{catalog: a.catalog}
 	o := &modelFlags{}
-	var schemes, methods, out []string
+	var schemes, methods []string
 	var peers []int
 	var rounds int
 	var p pageFlags
@@ -73,6 +73,7 @@ same for the same seed. With --stand-in above 1 the times on the full grid are
 estimated from two coarse grids, and there is no winner where they leave it open.`,
 		Example: `  obstacle compare membrane --n 24 --peers 2 --rounds 1
   obstacle compare membrane --n 24 --model graphene-eth --machines 4,8 --scheme sync,async --csv table.csv
+  obstacle compare membrane --n 24 --peers 1,2 --rounds 3 --latex table.tex
   obstacle compare membrane --n 24 --model graphene-ib --machines 2,4 --methods richardson,schwarz,multigrid`,
 		Args: oneArgument("problem"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -96,7 +97,7 @@ estimated from two coarse grids, and there is no winner where they leave it open
 			defer q.pages.close()
 			if o.model != "" {
 				o.size(q, c.Flags())
-				err := a.compareOn(c.Context(), q, o, args[0], selection{methods: methods, schemes: schemes}, out)
+				err := a.compareOn(c.Context(), q, o, args[0], selection{methods: methods, schemes: schemes})
 				return cmp.Or(err, q.pages.save())
 			}
 			if !c.Flags().Changed("scheme") {
@@ -104,7 +105,7 @@ estimated from two coarse grids, and there is no winner where they leave it open
 					schemes = append(schemes, "hybrid")
 				}
 			}
-			err = a.compare(c.Context(), q, args[0], selection{methods, schemes, peers}, rounds, out)
+			err = a.compare(c.Context(), q, args[0], selection{methods, schemes, peers}, rounds, &o.files)
 			return cmp.Or(err, q.pages.save())
 		},
 	}
@@ -124,8 +125,6 @@ estimated from two coarse grids, and there is no winner where they leave it open
 	f.IntVar(&rounds, "rounds", 3, "number of rounds, each of which runs every row once")
 	o.flags(f)
 	p.add(f)
-	f.StringArrayVar(&out, "out", nil,
-		"write a figure of the efficiency (.png, .svg, .pdf), with --model also a table (.csv); repeatable")
 	return grouped(c)
 }
 
@@ -134,14 +133,14 @@ type selection struct {
 	peers            []int
 }
 
-func (a *app) compare(ctx context.Context, q *request, ref string, all selection, rounds int, out []string) error {
+func (a *app) compare(
+	ctx context.Context, q *request, ref string, all selection, rounds int, files *comparisonFiles,
+) error {
 	if err := a.alone("compare"); err != nil {
 		return err
 	}
-	for _, name := range out {
-		if err := cmp.Or(badInput(figure.Check(name)), checkWritable(name)); err != nil {
-			return err
-		}
+	if err := files.check(".tex"); err != nil {
+		return err
 	}
 	switch {
 	case rounds < 1 || rounds > 1000:
@@ -152,7 +151,7 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all selection
 	q.threads = cmp.Or(q.threads, 1)
 	c := comparison{
 		Tolerance: q.tol, Method: strings.Join(all.methods, ","), Order: q.order, Threads: q.threads, Rounds: rounds,
-		Outputs: []report.Output{}, Version: build.Version(),
+		Version: build.Version(),
 	}
 	var cases []measurement
 	for _, m := range all.methods {
@@ -203,11 +202,12 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all selection
 	c.summarize()
 	c.Verdict = report.Judge(contenders(c.Rows, len(all.methods) > 1), rounds)
 	c.Best = a.runBest(ctx, q, ref, all, c.Rows)
-	for _, name := range out {
-		err := draw(name, c.title(), series(c.Rows, len(all.methods) > 1))
-		if c.Outputs = append(c.Outputs, outcomeOf(name, err)); err == nil && c.Figure == "" {
-			c.Figure = name
-		}
+	c.Outputs = files.write(map[string]func(io.Writer) error{".tex": c.latex}, c.title(),
+		series(c.Rows, len(all.methods) > 1))
+	if i := slices.IndexFunc(c.Outputs, func(o report.Output) bool {
+		return o.Error == "" && files.extension(o.File) != ".tex"
+	}); i >= 0 {
+		c.Figure = c.Outputs[i].File
 	}
 	return cmp.Or(a.print(c, func(w io.Writer) { c.text(w, a.painter(a.out)) }), unwritten(c.Outputs), c.verdict())
 }

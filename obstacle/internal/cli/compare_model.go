@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,13 +19,13 @@ import (
 type modelFlags struct {
 	simulation
 	machines []int
-	csv      string
+	files    comparisonFiles // of real runs, too
 }
 
 func (o *modelFlags) flags(f *pflag.FlagSet) {
 	o.simulation.flags(f)
 	f.IntSliceVar(&o.machines, "machines", []int{4, 8, 16}, "with --model: numbers of machines, M1,M2,…")
-	f.StringVar(&o.csv, "csv", "", "with --model: write the table to this file")
+	o.files.flags(f)
 }
 
 // realFlags returns the flags of compare that apply to real runs only.
@@ -65,29 +64,8 @@ func (o *modelFlags) check(c *cobra.Command) error {
 	return o.simulation.check()
 }
 
-// checkOutputs returns an error for files that could not be written.
-func (o *modelFlags) checkOutputs(out []string) error {
-	for i, name := range out {
-		if name != o.csv && !isCSV(name) {
-			if err := figure.Check(name); err != nil {
-				return usage("%w; a table is .csv", err)
-			}
-		}
-		if slices.Contains(out[:i], name) {
-			return usage("%s is given twice: give each file once", name)
-		}
-		if err := checkWritable(name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref string, all selection, out []string) error {
-	if o.csv != "" {
-		out = append(slices.Clone(out), o.csv)
-	}
-	if err := o.checkOutputs(out); err != nil {
+func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref string, all selection) error {
+	if err := o.files.check(".csv", ".tex"); err != nil {
 		return err
 	}
 	f, err := a.openModel(o.model, q.calibrationBlock(o.machines...))
@@ -121,7 +99,7 @@ func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref stri
 	if err := a.simulateAll(ctx, runs); err != nil {
 		return err
 	}
-	c := report.SimulatedComparison{Subject: runs[0].subject(&o.simulation, f), Outputs: []report.Output{}}
+	c := report.SimulatedComparison{Subject: runs[0].subject(&o.simulation, f)}
 	c.Method = strings.Join(all.methods, ",")
 	var rows []*virtualRun
 	var candidates []report.Candidate
@@ -133,9 +111,8 @@ func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref stri
 	c.Judge(coarserTimes(rows))
 	candidates = append(candidates, a.simulateBest(ctx, a.bestOn(q, &o.simulation, f, ref, all), candidates)...)
 	c.Best = report.BestOf(candidates)
-	for _, name := range out {
-		c.Outputs = append(c.Outputs, outcomeOf(name, writeComparison(name, name == o.csv, &c)))
-	}
+	c.Outputs = o.files.write(map[string]func(io.Writer) error{".csv": c.CSV, ".tex": c.Latex},
+		fmt.Sprintf("%s, n = %v, %s", c.Problem, c.N, c.Model), simulatedSeries(&c))
 	return cmp.Or(a.print(&c, c.Text), unwritten(c.Outputs), worst(rows, (*virtualRun).verdict))
 }
 
@@ -158,19 +135,6 @@ func worst[T any](rows []T, verdict func(T) error) error {
 		return slices.Index([]int{ExitSolved, ExitUsage, ExitStopped, ExitFailed}, exitCode(verdict(r)))
 	}
 	return verdict(slices.MaxFunc(rows, func(a, b T) int { return weight(a) - weight(b) }))
-}
-
-func isCSV(name string) bool { return strings.EqualFold(filepath.Ext(name), ".csv") }
-
-func writeComparison(name string, csv bool, c *report.SimulatedComparison) error {
-	if csv || isCSV(name) {
-		return save(name, c.CSV)
-	}
-	return draw(name, fmt.Sprintf("%s, n = %v, %s", c.Problem, c.N, c.Model), simulatedSeries(c))
-}
-
-func draw(name, title string, all []figure.Series) error {
-	return save(name, func(w io.Writer) error { return figure.Write(w, name, title, all) })
 }
 
 // simulatedSeries returns the lines of a figure: one per scheme, and per method if there are several.

@@ -103,7 +103,7 @@ func schemeWords(names []string) []string {
 // fileEnds returns the ends of the names of files that a flag takes, nil if it takes none.
 func fileEnds(flag string) []string {
 	return map[string][]string{
-		"initial": {"npy"}, "csv": {"csv"}, "topology": {"yaml", "yml"},
+		"initial": {"npy"}, "csv": {"csv"}, "latex": {"tex"}, "topology": {"yaml", "yml"},
 	}[flag]
 }
 

@@ -88,9 +88,11 @@ func (o *observedVirtual) end(r *virtualRun) {
 	}
 	peers, reads := virtualPeers(r.result.Ranks)
 	var ages monitor.Ages
-	for age, n := range r.result.Staleness {
-		ages.Counts[monitor.AgeBucket(age)] += n
-		ages.Sum += float64(n) * float64(age)
+	ages.Counts = r.result.Staleness
+	for i := range r.result.Ranks {
+		for _, read := range r.result.Ranks[i].Reads {
+			ages.Sum += float64(read.Sum)
+		}
 	}
 	var marks monitor.Marks
 	for _, l := range r.figures.Losses {

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/monitor"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Source calls f with the newest run, if there is one.
@@ -196,8 +197,8 @@ func summary(d *prometheus.Desc, values []float64, labels ...string) prometheus.
 func ages(a *monitor.Ages) prometheus.Metric {
 	all, below := uint64(0), map[float64]uint64{}
 	for i, n := range a.Counts {
-		if all += n; i < len(monitor.AgeBounds) {
-			below[float64(monitor.AgeBounds[i])] = all
+		if all += n; i < len(iterate.AgeBounds) {
+			below[float64(iterate.AgeBounds[i])] = all
 		}
 	}
 	return prometheus.MustNewConstHistogram(staleness, all, a.Sum, below)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/monitor"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // The documentation has a row for each family with its name, labels and help, and no other.
@@ -52,7 +53,7 @@ func run(peers int) *source {
 	}
 	m.Add(id, all)
 	m.Add(id, sessions)
-	m.Add(id, monitor.Ages{Counts: [9]uint64{3, 2, 1, 0, 0, 0, 0, 0, 4}, Sum: 404})
+	m.Add(id, monitor.Ages{Counts: iterate.AgeCounts{3, 2, 1, 0, 0, 0, 0, 0, 4}, Sum: 404})
 	m.Add(id, monitor.Marks{
 		{Kind: monitor.MarkLoss, Rank: 1, At: 1, Took: 0.5}, {Kind: monitor.MarkLoss, Rank: 1, At: 2, Took: nullable.NaN()},
 		{Kind: monitor.MarkMove, Rank: 0, At: 2, Took: 0.25},
@@ -97,6 +98,20 @@ obstacle_staleness_sweeps_bucket{le="8"} 6
 obstacle_staleness_sweeps_bucket{le="16"} 6
 obstacle_staleness_sweeps_bucket{le="32"} 6
 obstacle_staleness_sweeps_bucket{le="64"} 6
+obstacle_staleness_sweeps_bucket{le="128"} 10
+obstacle_staleness_sweeps_bucket{le="256"} 10
+obstacle_staleness_sweeps_bucket{le="512"} 10
+obstacle_staleness_sweeps_bucket{le="1024"} 10
+obstacle_staleness_sweeps_bucket{le="2048"} 10
+obstacle_staleness_sweeps_bucket{le="4096"} 10
+obstacle_staleness_sweeps_bucket{le="8192"} 10
+obstacle_staleness_sweeps_bucket{le="16384"} 10
+obstacle_staleness_sweeps_bucket{le="32768"} 10
+obstacle_staleness_sweeps_bucket{le="65536"} 10
+obstacle_staleness_sweeps_bucket{le="131072"} 10
+obstacle_staleness_sweeps_bucket{le="262144"} 10
+obstacle_staleness_sweeps_bucket{le="524288"} 10
+obstacle_staleness_sweeps_bucket{le="1.048576e+06"} 10
 obstacle_staleness_sweeps_bucket{le="+Inf"} 10
 obstacle_staleness_sweeps_sum 404
 obstacle_staleness_sweeps_count 10

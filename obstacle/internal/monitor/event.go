@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Event is one of the types below.
@@ -35,17 +36,8 @@ type Reads []Read
 
 // Ages counts the faces that were read by age in sweeps.
 type Ages struct {
-	Counts [len(AgeBounds) + 1]uint64 `json:"counts"` // by the first bound that is not exceeded; at last those above all
-	Sum    float64                    `json:"sum"`    // of the ages
-}
-
-// AgeBounds are the bounds of the ages in Ages.
-var AgeBounds = [...]int{0, 1, 2, 4, 8, 16, 32, 64}
-
-// AgeBucket returns the index in Ages.Counts for an age.
-func AgeBucket(age int) int {
-	i, _ := slices.BinarySearch(AgeBounds[:], age)
-	return i
+	Counts iterate.AgeCounts `json:"counts"`
+	Sum    float64           `json:"sum"` // of the ages
 }
 
 // Sessions replaces the sessions and their sums.

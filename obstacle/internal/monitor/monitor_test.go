@@ -198,10 +198,3 @@ func TestChangesAreMarked(t *testing.T) {
 	require.Len(t, r.Marks, 1)
 	require.Equal(t, "halo/0-1: async", r.Marks[0].Text)
 }
-
-// Ages are counted by the first bound that they do not exceed.
-func TestAgeBuckets(t *testing.T) {
-	for age, bucket := range map[int]int{0: 0, 1: 1, 2: 2, 3: 3, 4: 3, 5: 4, 64: 7, 65: 8, 1 << 30: 8} {
-		require.Equal(t, bucket, AgeBucket(age), age)
-	}
-}

@@ -75,7 +75,7 @@ type Simulated struct {
 	// Leaders have led the run after the loss of its launcher. CutOff are processes without a part in the run any more.
 	Leaders []SimulatedLeader `json:"leaders"`
 	CutOff  []SimulatedCutOff `json:"cut_off"`
-	// Staleness counts the faces that were read, by age in sweeps.
+	// Staleness counts the faces that were read, by age in the buckets of iterate.AgeBounds.
 	Staleness []uint64        `json:"staleness"`
 	MeanAge   nullable.Number `json:"staleness_mean"`
 }
@@ -163,7 +163,7 @@ func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated 
 		s.Losses = append(s.Losses, simulatedLoss(&r.Losses[i], run))
 	}
 	s.succession(r)
-	s.ages(r.Staleness[:])
+	s.ages(r)
 	return s
 }
 
@@ -240,21 +240,14 @@ func (s *Simulated) OnFullGrid(how Growth, fine, coarse int, coarser *Simulated,
 	s.ComparableHigh = together * nullable.Number(e.High+chance*e.Mid)
 }
 
-// ages sets the histogram, without trailing zeros, and its mean.
-func (s *Simulated) ages(counts []uint64) {
-	s.Staleness, s.MeanAge = []uint64{}, nullable.NaN()
+// ages sets the histogram, without trailing zeros, and the mean.
+func (s *Simulated) ages(r *simulate.Result) {
+	counts := r.Staleness
 	last := len(counts) - 1
 	for last >= 0 && counts[last] == 0 {
 		last--
 	}
-	s.Staleness = append(s.Staleness, counts[:last+1]...)
-	faces, sum := uint64(0), 0.0
-	for age, n := range s.Staleness {
-		faces, sum = faces+n, sum+float64(age)*float64(n)
-	}
-	if faces > 0 {
-		s.MeanAge = nullable.Number(sum / float64(faces))
-	}
+	s.Staleness, s.MeanAge = slices.Clone(counts[:last+1]), nullable.Number(r.MeanAge())
 }
 
 // machines returns the number of machines of a run.

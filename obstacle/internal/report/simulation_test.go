@@ -29,6 +29,7 @@ func twoMachines(t *testing.T) (*simulate.Result, *simulate.Config) {
 		{Sweeps: 300, Relaxing: 10 * time.Second, Messages: 1, Segments: 2, Bytes: 3000},
 	}}
 	r.Staleness[0], r.Staleness[2] = 30, 10
+	r.Ranks[1].Reads = []simulate.Reads{{Rank: 0, Faces: 40, Sum: 20}}
 	return r, run
 }
 

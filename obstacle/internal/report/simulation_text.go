@@ -10,6 +10,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Text writes the simulation as text.
@@ -73,24 +74,22 @@ func (s *Subject) standIn() string {
 	return fmt.Sprintf("; %s are relaxed, and the number of sweeps is theirs", grid(coarse))
 }
 
-// histogram returns the shares of the ages in percent; the last ones are summed.
+// histogram returns the shares of the ages in percent.
 func histogram(counts []uint64) string {
 	all := uint64(0)
 	for _, n := range counts {
 		all += n
 	}
-	const shown = 6
 	var parts []string
-	rest := uint64(0)
-	for age, n := range counts {
-		if age >= shown {
-			rest += n
-			continue
+	for i, n := range counts {
+		ages := "older"
+		if i < len(iterate.AgeBounds) {
+			ages = fmt.Sprint(iterate.AgeBounds[i])
+			if i > 0 && iterate.AgeBounds[i] > iterate.AgeBounds[i-1]+1 {
+				ages = fmt.Sprintf("%d–%s", iterate.AgeBounds[i-1]+1, ages)
+			}
 		}
-		parts = append(parts, fmt.Sprintf("%d: %.1f %%", age, 100*float64(n)/float64(all)))
-	}
-	if rest > 0 {
-		parts = append(parts, fmt.Sprintf("older: %.1f %%", 100*float64(rest)/float64(all)))
+		parts = append(parts, fmt.Sprintf("%s: %.1f %%", ages, 100*float64(n)/float64(all)))
 	}
 	return "age " + strings.Join(parts, ", ")
 }
