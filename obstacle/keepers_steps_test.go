@@ -180,7 +180,7 @@ func TestPeerIsLostWithTheLauncher(t *testing.T) {
 	}
 	t.Parallel() // its peers wait at a gate
 	want := undisturbed(t)
-	b := stepsByHand(t, "--suspect", "300ms")
+	b := stepsByHand(t, "--suspect", "3s")
 	await.Until(t, func() bool { return ready(b.peers, "2") == 2 }, "two keepers")
 	no := slices.IndexFunc(b.peers, func(p *running) bool { return ready([]*running{p}, "2") == 0 })
 	b.signal(syscall.SIGSTOP) // so that it does not replace the peer

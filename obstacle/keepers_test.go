@@ -237,7 +237,7 @@ func TestSpareFindsTheNextLeader(t *testing.T) {
 		t.Skip("takes half a minute beside other tests")
 	}
 	t.Parallel()
-	b := startByHand(t, "--suspect", "300ms")
+	b := startByHand(t, "--suspect", "1m")
 	spare := start(t, "peer", "--rendezvous", b.keepers[0], "--secret-file", b.secret, "--listen", "127.0.0.1")
 	b.said("spare peer joined")
 	b.signal(syscall.SIGKILL)
