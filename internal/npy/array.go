@@ -1,7 +1,7 @@
 // Package npy reads and writes NumPy's .npy arrays. It works on bytes, does no I/O, and validates all
 // input, which may come from an untrusted file.
 //
-// It supports the versions 1.0, 2.0 and 3.0 of numpy.lib.format with arrays in C order and in Fortran order. Entries are bool,
+// It supports the versions 1.0, 2.0 and 3.0 of numpy.lib.format, in C order and in Fortran order. Entries are bool,
 // signed and unsigned integers of 1 to 8 bytes, float32 and float64, in either byte order.
 package npy
 

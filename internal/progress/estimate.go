@@ -125,8 +125,8 @@ const (
 // windows are the parts of the sweeps over which the fall of the residual is measured.
 var windows = [...]float64{0.75, 0.5, 0.25, 0.125}
 
-// left returns the time to the tolerance, if the residual falls at one of the rates at which it fell over windows of the
-// past. The lock is held.
+// left returns the time to the tolerance, if the residual falls at one of the rates at which it fell over the windows.
+// The lock is held.
 func (e *Estimator) left() (r Range, known bool) {
 	if len(e.falls) < 3 || e.Tolerance <= 0 || e.Tolerance >= 1 {
 		return r, false

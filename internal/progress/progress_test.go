@@ -68,7 +68,9 @@ func TestAnyObservations(t *testing.T) {
 func TestRangeText(t *testing.T) {
 	for want, r := range map[string][2]float64{
 		"under 1 s": {0.1, 0.9}, "less than 9 s": {0.9, 8.1}, "5 to 10 s": {5.9, 9.1}, "12 to 100 s": {12.5, 99.9},
-		"0.1 to 2 min": {8, 101}, "less than 7 min": {5, 400}, "1 to 21 min": {90, 1201}, "0.5 to 2 h": {1800, 6001}, "3 to 5 days": {3 * 86400, 4.5 * 86400},
+		"0.1 to 2 min": {8, 101}, "less than 7 min": {5, 400},
+		"1 to 21 min": {90, 1201}, "0.5 to 2 h": {1800, 6001},
+		"3 to 5 days": {3 * 86400, 4.5 * 86400},
 	} {
 		require.Equal(t, want, widen(r[0], r[1], 1).String())
 	}
@@ -79,8 +81,8 @@ func TestRangeText(t *testing.T) {
 //go:embed testdata/histories.json
 var histories []byte
 
-// Nine of ten ranges hold, over recorded runs of every method, and they are of use: half of those after the first third of
-// a run are narrower than a factor of four.
+// Nine of ten ranges hold, over recorded runs of every method, and they are of use: half of those after the first third
+// of a run are narrower than a factor of four.
 func TestRangesHold(t *testing.T) {
 	var runs map[string]struct {
 		Sweeps    []uint64

@@ -48,7 +48,8 @@ func Suggest(wrong string, known []string) string {
 // abbreviates reports whether one name begins with the other, which has at least three letters.
 func abbreviates(a, b string) bool {
 	a, b = strings.ToLower(strings.TrimLeft(a, "-")), strings.ToLower(strings.TrimLeft(b, "-"))
-	return min(len(a), len(b)) >= 3 && max(len(a), len(b)) <= maxLength && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a))
+	short, long := min(len(a), len(b)), max(len(a), len(b))
+	return short >= 3 && long <= maxLength && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a))
 }
 
 // maxLength bounds the names whose distance is computed.

@@ -37,7 +37,8 @@ func check(tree *tree) ([]Finding, error) {
 		return nil, err
 	}
 	all := slices.Concat(
-		checkImports(tree), pure, root, checkLayout(tree), checkTests(tree), checkLength(tree), checkDocs(tree), checkText(tree))
+		checkImports(tree), pure, root, checkLayout(tree), checkTests(tree), checkLength(tree),
+		checkDocs(tree), checkText(tree))
 	slices.SortFunc(all, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.What, b.What))
 	})

@@ -26,8 +26,8 @@ var topLevel = []string{
 // topFiles are the files that the root may hold, besides those that .gitignore names by suffix or name. .git is a file
 // in a further worktree.
 var topFiles = []string{
-	".dockerignore", ".git", ".gitignore", ".golangci.yml", "CHANGELOG.md", "Dockerfile", "LICENSE", "Makefile", "README.md",
-	"go.mod", "go.sum",
+	".dockerignore", ".git", ".gitignore", ".golangci.yml", "CHANGELOG.md", "Dockerfile", "LICENSE", "Makefile",
+	"README.md", "go.mod", "go.sum",
 }
 
 // checkRoot reports files at the root that have no place there, such as an output of a run that was committed.
@@ -48,7 +48,8 @@ func checkRoot(t *tree) (out []Finding, err error) {
 			return match && err == nil
 		}
 		if !e.IsDir() && !slices.Contains(topFiles, name) && !slices.ContainsFunc(ignored, is) {
-			out = append(out, Finding{"layout", name, 1, "the root has no such file (topFiles in internal/tidy/layout_test.go)"})
+			what := "the root has no such file (topFiles in internal/tidy/layout_test.go)"
+			out = append(out, Finding{"layout", name, 1, what})
 		}
 	}
 	return out, nil

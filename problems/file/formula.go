@@ -171,7 +171,8 @@ func (c *compiler) compile(n ast.Node) node {
 func (c *compiler) number(n ast.Node) node {
 	v := c.compile(n)
 	if v.truth != nil {
-		return c.fail(n, "%s is a condition where a number is needed; write %s ? value : other, such as (%s ? 1 : 0)", n, n, n)
+		return c.fail(n, "%s is a condition where a number is needed; write %s ? value : other, such as (%s ? 1 : 0)",
+			n, n, n)
 	}
 	return v
 }

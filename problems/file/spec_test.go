@@ -412,8 +412,8 @@ func TestFortranOrder(t *testing.T) {
 		header := "{'descr': '|i1', 'fortran_order': " + order + ", 'shape': (2, 3), }\n"
 		file := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), 0)
 		file = append(append(file, header...), values...)
-		s, err := Parse("a.yaml", []byte("dimension: 2\ndomain: [[0, 2], [0, 1]]\nobstacle: {npy: a.npy}\nboundary: obstacle\n"),
-			func(string) ([]byte, error) { return file, nil })
+		text := "dimension: 2\ndomain: [[0, 2], [0, 1]]\nobstacle: {npy: a.npy}\nboundary: obstacle\n"
+		s, err := Parse("a.yaml", []byte(text), func(string) ([]byte, error) { return file, nil })
 		require.NoError(t, err)
 		p, err := s.BuildValid([]int{3})
 		require.NoError(t, err)

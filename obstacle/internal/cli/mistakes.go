@@ -51,8 +51,8 @@ var synonyms = map[string]string{
 	"workers": "peers",
 }
 
-// intended suggests the flag that a name without its dashes may stand for: one of this name, or by another program's name
-// for it, or similar to it, or of another command. It returns "" if there is none.
+// intended suggests the flag that a name without its dashes may stand for: one of this name, one that other programs
+// call so, a similar one, or one of another command. It returns "" if there is none.
 func intended(c *cobra.Command, name string) string {
 	known := flagNames(c)
 	for _, same := range []string{name, synonyms[strings.ToLower(name)]} {

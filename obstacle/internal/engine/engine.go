@@ -92,8 +92,8 @@ func Read(env Env, want string, p Process) (Task, error) {
 	return t, err
 }
 
-// Unused returns what a process that runs alone within a job of Slurm leaves unused, "" if the job is for one process. Slurm
-// starts a script on one host, whatever the job has: srun starts the processes.
+// Unused returns what a process that runs alone within a job of Slurm leaves unused, "" if the job is for one process.
+// Slurm starts a script on one host, whatever the job has: srun starts the processes.
 func Unused(env Env) string {
 	r := reader{env: env}
 	if !r.set("SLURM_JOB_ID") {

@@ -252,8 +252,10 @@ func TestUnused(t *testing.T) {
 		variables map[string]string
 		want      string
 	}{
-		{map[string]string{"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, "job 7 of Slurm has 4 tasks (SLURM_NTASKS)"},
-		{map[string]string{"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2"}, "job 7 of Slurm has 2 nodes (SLURM_JOB_NUM_NODES)"},
+		{map[string]string{"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"},
+			"job 7 of Slurm has 4 tasks (SLURM_NTASKS)"},
+		{map[string]string{"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2"},
+			"job 7 of Slurm has 2 nodes (SLURM_JOB_NUM_NODES)"},
 		{map[string]string{"SLURM_JOB_ID": "7", "SLURM_NTASKS": "1", "SLURM_NNODES": "1"}, ""},
 		{map[string]string{"SLURM_JOB_ID": "7"}, ""},
 		{map[string]string{"SLURM_JOB_ID": "7", "SLURM_NTASKS": "9223372036854775808"}, ""},
