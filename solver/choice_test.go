@@ -196,6 +196,22 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// A method that refuses the boxes of the peers is left out, with the reason.
+func TestChooseAmongMethodsThatAccept(t *testing.T) {
+	p := solvertest.Membrane([3]int{2047, 2047, 1023}, 3)
+	slabs, err := problem.Slabs(p.N, 1023, nil)
+	require.NoError(t, err)
+	got, err := Methods().Choose(Run{Config: problem.Config{Problem: p, Scheme: iterate.Synchronous(), Partition: slabs}})
+	require.NoError(t, err)
+	require.Equal(t, problem.SOR, got.Name)
+	require.Equal(t, problem.Richardson, got.Next)
+	for _, o := range got.Others {
+		if o.Name == problem.Multigrid {
+			require.Contains(t, o.Why, "too thin to hold a coarser grid")
+		}
+	}
+}
+
 // A catalog without a method leaves it out, and settings of Options say which method fits.
 func TestSolveChooses(t *testing.T) {
 	p := solvertest.Membrane([3]int{16, 16, 1}, 2)

@@ -18,7 +18,7 @@ type work struct {
 
 	steps     bool
 	flow      bool    // strong at some point
-	turns     bool    // a strong flow changes its direction: SOR may not converge
+	turns     bool    // a strong flow changes its direction: SOR may be very slow
 	symmetric bool    // nothing flows
 	corners   bool    // cells of high and of low diffusion meet at corners
 	diffusion float64 // largest / smallest sampled diffusion
@@ -62,6 +62,7 @@ func estimateWork(p *problem.Problem, tolerance float64) work {
 	if h.Coarsest() > 0 && !h.Nested(0) {
 		w.multigrid *= factorNotNested
 	}
+	w.multigrid += s.crossing / 2 // as measured: relaxation carries values along a strong flow, and coarse grids do not help
 	if w.turns {
 		w.sor = math.Inf(1)
 	}
@@ -91,8 +92,10 @@ func (w *work) needs(name string) string {
 	v := map[string]float64{problem.Richardson: w.richardson, problem.SOR: w.sor, problem.Multigrid: w.multigrid}[name]
 	switch {
 	case name == problem.SOR && w.turns:
-		return "may not converge, since a strong flow turns"
-	case name != problem.Multigrid && w.flow:
+		return "may be very slow, since a strong flow turns"
+	case name == problem.Multigrid && w.turns:
+		return "unknown, since a strong flow turns"
+	case name == problem.Richardson && w.flow:
 		return "unknown, since the flow is strong"
 	case name != problem.Multigrid && w.jumps():
 		return "unknown, since the diffusion varies by a factor of " + rounded(w.diffusion)
