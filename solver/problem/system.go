@@ -117,9 +117,7 @@ func (p *Problem) CoarseOperatorIn(region Box, n [3]int, part Box, e *method.Edg
 	q := p.Region(region, n)
 	q.Upwind = true
 	st := NewStencil(q)
-	if e != nil {
-		st.d = &diffusion{Edges: e}
-	}
+	st.d = e
 	op, _, err := st.Operator(part, l, room)
 	return op, err
 }
