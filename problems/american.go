@@ -40,7 +40,7 @@ func market(dividend float64) []Parameter {
 	return []Parameter{
 		{"strike", 100, "strike price K, positive"},
 		{"price", 100, "today's price S₀ of an asset, positive"},
-		{"rate", 0.05, "annual interest rate r, continuous, not negative"},
+		{"rate", 0.05, "annual interest rate r, continuous"},
 		{"dividend", dividend, "annual dividend yield q, continuous"},
 		{"volatility", 0.2, "annual volatility σ, positive"},
 	}

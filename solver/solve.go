@@ -116,6 +116,9 @@ func (o *Options) prepare(p *problem.Problem) (problem.Config, error) {
 	if err := p.Validate(); err != nil {
 		return problem.Config{}, err
 	}
+	if err := verify.CheckReaction(p, nil); err != nil {
+		return problem.Config{}, p.Errorf("%v", err)
+	}
 	if o.Methods == nil {
 		o.Methods = Methods()
 	}

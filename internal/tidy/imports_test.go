@@ -108,7 +108,7 @@ func table() []row {
 			"solver/iterate", "solver/multilevel", "solver/problem", gonum,
 		}},
 		{pkg: "problems/file", may: []string{
-			"problems", "problems/option", "solver/problem", "internal/kernel", gonum, expr, goyaml,
+			"problems", "problems/option", "solver/problem", "solver/verify", "internal/kernel", gonum, expr, goyaml,
 			"internal/input", "internal/npy", "internal/yamldoc", "internal/spelling",
 		}},
 		{pkg: "simulate", may: []string{

@@ -158,9 +158,6 @@ func (d *document) readFields(get func(string) yamldoc.Entry, in scope, open att
 	if k := d.diffusion.formula; k.constant && k.value <= 0 {
 		return d.diffusion.Errorf("%g: the diffusion coefficient must be positive", k.value)
 	}
-	if c := d.reaction.formula; c.constant && c.value < 0 {
-		return d.reaction.Errorf("%g: the reaction coefficient must not be negative", c.value)
-	}
 	return nil
 }
 

@@ -197,7 +197,7 @@ func defaults(d int) []sampleKey {
 		{"boundary", `"0"`, "u on the boundary"},
 		{"diffusion", `"1"`, "κ > 0 in A = −div(κ∇u) + b·∇u + c·u"},
 		{"velocity", "[" + strings.Join(slices.Repeat([]string{"0"}, d), ", ") + "]", "b, one number or formula per axis"},
-		{"reaction", `"0"`, "c ≥ 0"},
+		{"reaction", `"0"`, "c; below 0 only while A is an M-matrix"},
 		{"exact", "null", "the exact solution, if known; then max_error is reported"},
 		{"time", "null", `or {end: 1, steps: 10, initial: "0"}; then formulas may use t`},
 	}

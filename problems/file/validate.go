@@ -11,6 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // ValueError reports an inadmissible value of a function of a problem at a point of the grid.
@@ -25,7 +26,7 @@ type ValueError struct {
 func (e *ValueError) Error() string { return e.Key + ": " + e.Reason }
 
 // Validate checks the values of the problem's functions at every point of the grid, including the boundary: all
-// values must be finite, κ > 0 (also half-way between neighbours), c ≥ 0, φ ≤ ψ, and φ ≤ boundary data ≤ ψ on
+// values must be finite, κ > 0 (also half-way between neighbours), A an M-matrix if c < 0 somewhere, φ ≤ ψ, and φ ≤ boundary data ≤ ψ on
 // ∂Ω. It runs on all cores; its result does not depend on their number. The error is a *ValueError, or an *Error
 // for a problem file.
 //
@@ -33,7 +34,10 @@ func (e *ValueError) Error() string { return e.Key + ": " + e.Reason }
 // detected during the run.
 func (s *Spec) Validate(p *problem.Problem) error {
 	if p.Evolution == nil {
-		return s.validate(p, "")
+		if err := s.validate(p, ""); err != nil {
+			return err
+		}
+		return s.checkReaction(p)
 	}
 	steps := p.Steps()
 	for _, m := range slices.Compact([]int{1, (steps + 1) / 2, steps}) {
@@ -41,7 +45,21 @@ func (s *Spec) Validate(p *problem.Problem) error {
 			return err
 		}
 	}
-	return nil
+	return s.checkReaction(p)
+}
+
+// checkReaction refuses a negative reaction for which A is not proved to be an M-matrix.
+func (s *Spec) checkReaction(p *problem.Problem) error {
+	err := verify.CheckReaction(p, nil)
+	if err == nil || s.document == nil {
+		return err
+	}
+	for _, f := range s.document.fields() {
+		if f.Key == "reaction" {
+			return f.Errorf("%v", err)
+		}
+	}
+	return err
 }
 
 // validate checks a stationary problem and appends when to its error messages.
@@ -68,7 +86,12 @@ func (s *Spec) validate(p *problem.Problem, when string) error {
 }
 
 // Validate is Spec.Validate for a problem without a Spec, such as one written in Go.
-func Validate(p *problem.Problem) error { return inspect(p, 1) }
+func Validate(p *problem.Problem) error {
+	if err := inspect(p, 1); err != nil {
+		return err
+	}
+	return verify.CheckReaction(p, nil)
+}
 
 // largeGrid is the number of points above which only some interior points of a built-in problem are checked:
 // its formulas are trusted, and the peers check every value again.
@@ -197,12 +220,8 @@ func (s *inspection) point(i, j, k int) {
 			s.value("velocity", q, p.Velocity[a].Of)
 		}
 	}
-	c := p.Reaction.Value
 	if p.Reaction.Of != nil {
-		c = s.value("reaction", q, p.Reaction.Of)
-	}
-	if c < 0 {
-		s.refuse("reaction", q, "%g is negative", c)
+		s.value("reaction", q, p.Reaction.Of)
 	}
 }
 

@@ -35,7 +35,7 @@ func (o *Option) coarser(n [3]int) (c Option, m [3]int, by float64) {
 		by = min(by, ratio)
 	}
 	if !o.Perpetual {
-		if c.Steps = (o.Steps + 2) / 4; c.Steps < 1 {
+		if c.Steps = (o.Steps + 2) / 4; c.Steps < 1 || c.checkTime() != nil {
 			return c, m, 0
 		}
 		by = min(by, float64(o.Steps)/float64(c.Steps))

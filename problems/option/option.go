@@ -61,7 +61,7 @@ type Option struct {
 	Payoff    Payoff
 	Basket    Basket
 	Strike    float64 // K, positive
-	Rate      float64 // r, annual and continuous, not negative
+	Rate      float64 // r, annual and continuous; for a perpetual option positive
 	Perpetual bool    // the option never expires; Maturity and Steps are ignored
 	Maturity  float64 // T, positive
 	Steps     int     // time steps of implicit Euler

@@ -287,3 +287,17 @@ func TestPriceTable(t *testing.T) {
 		}
 	}
 }
+
+// TestNegativeRate prices options with negative interest. A put is then not exercised early and has Black and Scholes'
+// price; a call with a dividend below the rate has that of the tree.
+func TestNegativeRate(t *testing.T) {
+	for _, rate := range []float64{-0.001, -0.02, -0.1} {
+		o := one(Put, 0)
+		o.Rate = rate
+		require.NoError(t, o.Check())
+		require.InDelta(t, blackScholes(-1, 100, 100, rate, 0, 0.2, 1), quote(t, o, 127).Price, 0.03)
+		o = one(Call, rate+0.03)
+		o.Rate = rate
+		require.InDelta(t, latticeOf(o).limit(1000), quote(t, o, 127).Price, 0.06)
+	}
+}

@@ -46,8 +46,8 @@ func (o *Option) Check() error {
 		return refuse("basket", "it must be min, max, arithmetic or geometric")
 	case !positive(o.Strike):
 		return refuse("strike", "%g: it must be positive and finite", o.Strike)
-	case !(o.Rate >= 0) || math.IsInf(o.Rate, 1):
-		return refuse("rate", "%g: it must be finite and not negative: below 0 the operator is not an M-matrix", o.Rate)
+	case math.IsNaN(o.Rate) || math.IsInf(o.Rate, 0):
+		return refuse("rate", "%g: it must be finite", o.Rate)
 	case o.Width != 0 && !(o.Width >= minWidth && o.Width <= maxWidth):
 		return refuse("width", "%g: want %d to %d standard deviations", o.Width, minWidth, maxWidth)
 	}
@@ -94,8 +94,11 @@ func (o *Option) checkTime() error {
 			o.Maturity)
 	case !o.Perpetual && (o.Steps < 1 || o.Steps > problem.MaxSteps):
 		return refuse("steps", "%d: there may be 1 to %d time steps", o.Steps, problem.MaxSteps)
-	case o.Perpetual && o.Rate == 0:
-		return refuse("rate", "0: a perpetual option has a unique value only with interest; give a positive rate")
+	case o.Perpetual && o.Rate <= 0:
+		return refuse("rate", "%g: a perpetual option has a unique value only with interest; give a positive rate", o.Rate)
+	case !o.Perpetual && float64(o.Steps) <= -o.Rate*o.Maturity:
+		return refuse("steps", "%d: with the negative rate %g a step of implicit Euler has a solution only if there are "+
+			"more than %.6g of them", o.Steps, o.Rate, -o.Rate*o.Maturity)
 	}
 	if !o.Perpetual || o.Payoff == Put {
 		return nil

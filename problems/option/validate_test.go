@@ -18,10 +18,13 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 		"basket: it must be":   func(o *Option) { o.Basket = -1 },
 		"strike: 0: it must":   func(o *Option) { o.Strike = 0 },
 		"strike: NaN: it must": func(o *Option) { o.Strike = nan },
-		"rate: -0.01: it must": func(o *Option) { o.Rate = -0.01 },
-		"rate: NaN":            func(o *Option) { o.Rate = nan },
-		"width: 0.5: want":     func(o *Option) { o.Width = 0.5 },
-		"width: NaN: want":     func(o *Option) { o.Width = nan },
+		"rate: -Inf: it must":  func(o *Option) { o.Rate = -inf },
+		"steps: 2: with the negative rate -2 a step of implicit Euler has a solution only if there are more than 2": func(o *Option) {
+			o.Rate, o.Maturity, o.Steps = -2, 1, 2
+		},
+		"rate: NaN":        func(o *Option) { o.Rate = nan },
+		"width: 0.5: want": func(o *Option) { o.Width = 0.5 },
+		"width: NaN: want": func(o *Option) { o.Width = nan },
 		"maturity: 0: it must be positive and finite; an option that never expires is perpetual": func(o *Option) { o.Maturity = 0 },
 		"maturity: -1: it must":                    func(o *Option) { o.Maturity = -1 },
 		"maturity: +Inf: it must":                  func(o *Option) { o.Maturity = inf },
@@ -48,6 +51,7 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 		"not positive definite (its smallest eigenvalue is -0.8)": func(o *Option) { o.Correlation = Correlated(-0.9) },
 		"not positive definite (its smallest eigenvalue is":       func(o *Option) { o.Correlation = Correlated(1) },
 		"rate: 0: a perpetual option":                             func(o *Option) { o.Perpetual, o.Rate = true, 0 },
+		"rate: -0.01: a perpetual option":                         func(o *Option) { o.Perpetual, o.Rate = true, -0.01 },
 		"assets[2].dividend: 0: a perpetual call": func(o *Option) {
 			o.Perpetual, o.Payoff,
 				o.Assets[1].Dividend = true, Call, 0

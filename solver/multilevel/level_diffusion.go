@@ -51,7 +51,7 @@ func (c *levelDiffusion) build(m *multigrid, p *problem.Problem) {
 			break
 		}
 		if l == 0 {
-			c.distributed[l] = m.block.Kept.Edges
+			c.distributed[l] = m.block.Kept
 			continue
 		}
 		c.distributed[l] = c.distributed[l-1].Coarsen(h.Grids[l], c.lo[l], c.hi[l])

@@ -198,8 +198,17 @@ func rough(n [3]int, dim int, seed float64) *problem.Problem {
 	p.Upper = func(q problem.Point) float64 { return 0.3*noise(q, 1.7) + 0.05 + 0.3*math.Abs(noise(q, 2.9)) }
 	p.Boundary = func(q problem.Point) float64 { return problem.Clamp(0, p.Obstacle(q), p.Upper(q)) }
 	p.Source.Of = func(q problem.Point) float64 { return 300 * noise(q, 5.3) }
-	p.Diffusion.Of = func(q problem.Point) float64 { return math.Exp(4 * noise(q, 0.3)) }
+	p.Diffusion.Of = func(q problem.Point) float64 { return math.Exp(10 * noise(nearest(p, q), 0.3)) }
 	return p
+}
+
+// nearest returns the grid point nearest to q.
+func nearest(p *problem.Problem, q problem.Point) problem.Point {
+	for a := range p.Dimension {
+		h := p.Spacing(a)
+		q[a] = p.Lo[a] + h*math.Floor((q[a]-p.Lo[a])/h+0.5)
+	}
+	return q
 }
 
 // All peers take the same decisions of the safeguard, with the same results.
@@ -255,7 +264,7 @@ func TestRejectedStartIsDroppedByAllPeers(t *testing.T) {
 			p.Upper = nil
 			p.Boundary = func(q problem.Point) float64 { return noise(q, 3.1) }
 			p.Source.Of = func(q problem.Point) float64 { return 1e4 * noise(q, 5.3) }
-			p.Diffusion.Of = func(q problem.Point) float64 { return math.Exp(10 * noise(q, 0.3)) }
+			p.Diffusion.Of = func(q problem.Point) float64 { return math.Exp(10 * noise(nearest(p, q), 0.3)) }
 			part, err := problem.GridOf(c.n, c.parts)
 			require.NoError(t, err)
 			for most := range iterate.Iteration(2) {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/method"
 )
 
 // Discretization holds the discrete problem on a box: operator, source and obstacles at the box's own points,
@@ -21,9 +22,9 @@ type Discretization struct {
 	obstaclesKept bool      // Lower and Upper hold for every time step
 	Executor      Executor  // runs the passes over all points; nil: Sequential
 
-	KeepDiffusion bool       // Build stores κ in Kept
-	DiffusionBox  Box        // box for which κ is kept: the block and its surroundings
-	Kept          *diffusion // nil: constant, or not kept
+	KeepDiffusion bool          // Build stores κ in Kept
+	DiffusionBox  Box           // box for which κ is kept: the block and its surroundings
+	Kept          *method.Edges // nil: constant, or not kept
 
 	Allocate func(n int) []float64 // Config.Allocate; nil: make
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/method"
 )
 
 // Stencil computes the coefficients of the discrete operator. All users share it and therefore obtain the same
@@ -11,15 +12,14 @@ import (
 //
 //	low  = κ(x−h/2)/h² + b/(2h),  high = κ(x+h/2)/h² − b/(2h)
 //
-// and center = Σ (κ(x−h/2) + κ(x+h/2))/h² + c. κ(x±h/2) is a harmonic mean along the edge if κ jumps there (see
+// and center = Σ (κ(x−h/2) + κ(x+h/2))/h² + c. κ(x±h/2) is the harmonic mean along the edge (see
 // Coefficient.edge). If the problem uses upwind differences and |b|·h > 2κ at either half-way point, the
 // velocity contributes |b|/h on the upstream side and on the diagonal.
 type Stencil struct {
 	Problem *Problem
 	h       [3]float64
-	// take κ half-way even where it jumps
-	half bool
-	d    *diffusion // κ around the box in question; nil: evaluated on demand
+	half    bool          // take κ half-way: cheaper, for estimates
+	d       *method.Edges // κ around the box in question; nil: evaluated on demand
 }
 
 // NewStencil returns the stencil of the operator of p.

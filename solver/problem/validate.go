@@ -81,8 +81,8 @@ func (p *Problem) ValidateStatement() error {
 	if k := p.Diffusion; k.Constant() && (!(k.Value > 0) || math.IsInf(k.Value, 1)) {
 		return p.Errorf("the diffusion is %v; it must be positive and finite", k.Value)
 	}
-	if c := p.Reaction; c.Constant() && (!(c.Value >= 0) || math.IsInf(c.Value, 1)) {
-		return p.Errorf("the reaction is %v; it must be finite and not negative", c.Value)
+	if c := p.Reaction; c.Constant() && !kernel.Finite(c.Value) {
+		return p.Errorf("the reaction is %v; it must be finite", c.Value)
 	}
 	for a := range p.Dimension {
 		if b := p.Velocity[a]; b.Constant() && !kernel.Finite(b.Value) {

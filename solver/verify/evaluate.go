@@ -121,6 +121,11 @@ func evaluate(p *problem.Problem, j evaluator, t *cubicTransfer, e problem.Execu
 			p.Points())
 	}
 	e = cmp.Or[problem.Executor](e, problem.Sequential{})
+	if c := p.Reaction; c.Constant() && c.Value < 0 { // the barriers for constant coefficients need row sums ≥ 0
+		q := *p
+		q.Reaction.Of = func(problem.Point) float64 { return c.Value }
+		p = &q
+	}
 	j.p, j.comparison = p, t
 	if t == nil && !j.quick {
 		if err := j.firstComparison(e); err != nil {
