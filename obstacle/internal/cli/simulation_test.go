@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -306,4 +307,20 @@ func TestSpeedOfASharedMachine(t *testing.T) {
 		host(2, 1), host(2, 1), host(2, 1), host(2, 1), host(4, 0),
 	}}}}
 	require.InDelta(t, 2, r.together(), 1e-12)
+}
+
+// A run whose machines send about as much as their lines carry is flooded. The slowest machine bounds what unequal speeds
+// explain.
+func TestFloodedAndUnequalRuns(t *testing.T) {
+	r := &virtualRun{result: &simulate.Result{Virtual: 2 * time.Second}, Config: simulate.Config{Model: &cluster.Model{
+		Networks: []cluster.Network{{Rate: 100}},
+		Hosts: []cluster.Host{
+			{Class: cluster.Class{Relaxation: 5}}, {Class: cluster.Class{Relaxation: 5, Slow: 5}},
+		},
+	}}}
+	r.figures.Bytes = 270
+	require.False(t, r.flooded())
+	r.figures.Bytes = 290
+	require.True(t, r.flooded())
+	require.InDelta(t, 2, r.unequal(), 1e-12, "the slow one takes three times as long as both together")
 }

@@ -88,11 +88,37 @@ func (r *virtualRun) against(alone report.Alone, coarse report.Alone) {
 	}
 	side, c := 0, r.coarser
 	var f *report.Simulated
-	if c != nil && c.refused == nil {
+	if c != nil && c.refused == nil && !(r.growth() == report.Aged && r.flooded()) {
 		side, f = c.Scale, &c.figures
 		f.Against(coarse, c.together())
 	}
-	r.figures.OnFullGrid(r.growth(), r.Scale, side, f, r.chance())
+	r.figures.OnFullGrid(r.growth(), r.Scale, side, f, r.unequal(), r.chance())
+}
+
+// fullLine is the part of a line's rate from which faces wait in its queues, so that their age grows during the run, and
+// the runs on two stand-ins do not read faces of the same age.
+const fullLine = 0.7
+
+// flooded reports whether the machines send about as much as their lines carry, on average.
+func (r *virtualRun) flooded() bool {
+	if r.result == nil {
+		return false
+	}
+	carried := 0.0
+	for _, h := range r.machines() {
+		carried += r.Model.Networks[h.Network].Rate * r.result.Virtual.Seconds()
+	}
+	return float64(r.figures.Bytes) > fullLine*carried
+}
+
+// unequal returns the excess of the time of a sweep of the slowest machine over that of all machines together.
+func (r *virtualRun) unequal() float64 {
+	hosts := r.machines()
+	sum, least := 0.0, math.Inf(1)
+	for i := range hosts {
+		sum, least = sum+speed(&hosts[i]), min(least, speed(&hosts[i]))
+	}
+	return sum/float64(len(hosts))/least - 1
 }
 
 // chance returns twice the standard deviation of the time of a run by the number of pauses in it, relative to the time.

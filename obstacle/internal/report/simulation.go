@@ -221,14 +221,15 @@ func (s *Simulated) Against(one Alone, together float64) {
 }
 
 // OnFullGrid replaces the time by the estimate for the full grid from the same run on a coarser stand-in, which has an
-// efficiency of its own. chance is a further half width as a part of the time. Without an estimate the bounds are unknown.
-func (s *Simulated) OnFullGrid(how Growth, fine, coarse int, coarser *Simulated, chance float64) {
+// efficiency of its own. unequal is as in FullGrid, chance a further half width as a part of the time. Without an estimate
+// the bounds are unknown.
+func (s *Simulated) OnFullGrid(how Growth, fine, coarse int, coarser *Simulated, unequal, chance float64) {
 	if !s.Efficiency.Known() {
 		return
 	}
 	e, ok := Interval{}, false
 	if coarser != nil {
-		e, ok = FullGrid(how, StandIn{fine, 1 / s.Efficiency}, StandIn{coarse, 1 / coarser.Efficiency})
+		e, ok = FullGrid(how, StandIn{fine, 1 / s.Efficiency}, StandIn{coarse, 1 / coarser.Efficiency}, unequal)
 	}
 	if !ok {
 		s.ComparableLow, s.ComparableHigh = nullable.NaN(), nullable.NaN()

@@ -41,8 +41,8 @@ func (c *SimulatedComparison) Judge(coarser []nullable.Number) {
 	first, second := at[w], at[s]
 	switch {
 	case unbounded[w] || unbounded[s]:
-		v.depends(fmt.Sprintf("there is no coarser grid to compare with: run --stand-in 1, or an --n that %d divides",
-			2*c.StandIn))
+		v.depends("there is no estimate for the full grid, as the network is full or no coarser stand-in divides --n: " +
+			"run --stand-in 1")
 	case near(c.Rows[first].Met, c.Rows[second].Met) && near(coarser[first], coarser[second]) && v.Factor < 1+equalRatio,
 		v.FactorLow > 1-2*equalRatio && v.FactorHigh < 1+2*equalRatio:
 		v.WithinSpread, v.Reasons = true, []string{}

@@ -213,7 +213,7 @@ func (s *Simulation) onFullGrid() string {
 	case s.StandIn <= 1:
 		return ""
 	case !s.ComparableLow.Known():
-		return " on the stand-in; there is no coarser grid from which to estimate it on the full grid"
+		return " on the stand-in; there is no estimate for the full grid, as the network is full or no coarser one divides --n"
 	}
 	return fmt.Sprintf(" (%.6g to %.6g) on the full grid, from stand-ins %d and %d", s.ComparableLow, s.ComparableHigh,
 		s.Coarser, s.StandIn)

@@ -39,8 +39,9 @@ type StandIn struct {
 type Interval struct{ Low, Mid, High float64 }
 
 // FullGrid estimates the ratio on the full grid from those on two stand-ins, of which coarse has the larger Side. A ratio
-// is the time of a run by the time of its machines together. ok is false if a ratio is unknown.
-func FullGrid(how Growth, fine, coarse StandIn) (v Interval, ok bool) {
+// is the time of a run by the time of its machines together. unequal is the largest excess of it over 1 for which machines
+// of different speeds can be the reason; whatever exceeds it may be due to old faces. ok is false if a ratio is unknown.
+func FullGrid(how Growth, fine, coarse StandIn, unequal float64) (v Interval, ok bool) {
 	if !(fine.Ratio > 0) || !(coarse.Ratio > 0) || !fine.Ratio.Known() || !coarse.Ratio.Known() ||
 		fine.Side < 1 || coarse.Side <= fine.Side {
 		return Interval{}, false
@@ -58,7 +59,11 @@ func FullGrid(how Growth, fine, coarse StandIn) (v Interval, ok bool) {
 	if how == Unknown {
 		width += math.Abs(there - here)
 	}
-	return Interval{max(mid-width, min(mid, 1)), mid, mid + width}, true
+	low := mid - width
+	if excess := here - 1; how == Aged && excess > unequal {
+		low = min(low, 1+unequal+(excess-unequal)*math.Pow(c, -maxPower))
+	}
+	return Interval{max(low, min(mid, 1)), mid, mid + width}, true
 }
 
 // aged returns the excess on the full grid: of a growth below C the sum of a constant part and one that is proportional to

@@ -27,18 +27,23 @@ func TestFullGrid(t *testing.T) {
 		"no excess":                       {Aged, 1, 1.1, 1},
 		"another method":                  {Unknown, 5, 6, 5},
 	} {
-		v, ok := FullGrid(c.how, StandIn{4, nullable.Number(c.fine)}, StandIn{8, nullable.Number(c.coarse)})
+		v, ok := FullGrid(c.how, StandIn{4, nullable.Number(c.fine)}, StandIn{8, nullable.Number(c.coarse)}, 2.5)
 		require.True(t, ok, name)
 		require.InDelta(t, c.want, v.Mid, 1e-12, name)
 		require.LessOrEqual(t, v.Low, v.Mid, name)
 		require.Greater(t, v.High, v.Mid, name)
 	}
+	fine, coarse := StandIn{4, 3.3}, StandIn{8, 4}
+	slow, _ := FullGrid(Aged, fine, coarse, 2.5)
+	equal, _ := FullGrid(Aged, fine, coarse, 0)
+	require.Greater(t, slow.Low, 2., "a slow machine may be the reason")
+	require.InDelta(t, 1+2.3/16, equal.Low, 1e-12, "old faces are")
 	nan := nullable.NaN()
 	for _, c := range [][2]StandIn{
 		{{4, nan}, {8, 1}}, {{4, 1}, {8, nan}}, {{8, 1}, {4, 1}}, {{0, 1}, {8, 1}}, {{4, 0}, {8, 1}}, {{4, -1}, {8, 1}},
 		{{4, nullable.Number(math.Inf(1))}, {8, 1}},
 	} {
-		_, ok := FullGrid(Aged, c[0], c[1])
+		_, ok := FullGrid(Aged, c[0], c[1], 0)
 		require.False(t, ok, "%v", c)
 	}
 }
@@ -51,7 +56,8 @@ func TestFullGridOfDrawnRatios(t *testing.T) {
 		side := rapid.IntRange(1, 64).Draw(t, "side")
 		here := rapid.Float64Range(0.5, 1e6).Draw(t, "fine")
 		there := rapid.Float64Range(0.5, 1e6).Draw(t, "coarse")
-		v, ok := FullGrid(how, StandIn{side, nullable.Number(here)}, StandIn{2 * side, nullable.Number(there)})
+		v, ok := FullGrid(how, StandIn{side, nullable.Number(here)}, StandIn{2 * side, nullable.Number(there)},
+			rapid.Float64Range(0, 10).Draw(t, "unequal"))
 		require.True(t, ok)
 		require.GreaterOrEqual(t, v.Mid, min(1, here))
 		require.LessOrEqual(t, v.Low, v.Mid)
@@ -69,15 +75,15 @@ func TestOnFullGrid(t *testing.T) {
 	s.Against(Alone{Seconds: 8}, 2)
 	coarse := s
 	coarse.Efficiency = 1. / 3
-	s.OnFullGrid(Aged, 4, 8, nil, 0)
+	s.OnFullGrid(Aged, 4, 8, nil, 0, 0)
 	require.Equal(t, nullable.Number(8), s.Comparable)
 	require.False(t, s.ComparableLow.Known() || s.ComparableHigh.Known())
-	s.OnFullGrid(Aged, 4, 8, &coarse, 0) // an excess of 1 instead of 2
+	s.OnFullGrid(Aged, 4, 8, &coarse, 0, 0) // an excess of 1 instead of 2
 	require.InDelta(t, 4*1.25, float64(s.Comparable), 1e-12)
 	require.InDelta(t, 0.8, float64(s.Efficiency), 1e-12)
 	wide := s
 	wide.Against(Alone{Seconds: 8}, 2)
-	wide.OnFullGrid(Aged, 4, 8, &coarse, 0.5)
+	wide.OnFullGrid(Aged, 4, 8, &coarse, 0, 0.5)
 	require.InDelta(t, float64(s.ComparableHigh)+0.5*4*1.25, float64(wide.ComparableHigh), 1e-12)
 	require.GreaterOrEqual(t, float64(wide.ComparableLow), 0.)
 }
@@ -108,7 +114,7 @@ func TestVerdictOfAStandIn(t *testing.T) {
 		"another winner on the coarser": {row("sync", 4, 3.8, 4, 4.2), row("async", 3, 1.8, 2, 2.2),
 			[]nullable.Number{0.9, 1}, true, false, "run --stand-in 1, or 4"},
 		"no coarser grid": {row("sync", 4, nan, 4, nan), row("async", 3, nan, 3, nan),
-			[]nullable.Number{nullable.NaN(), nullable.NaN()}, true, false, "there is no coarser grid to compare with"},
+			[]nullable.Number{nullable.NaN(), nullable.NaN()}, true, false, "there is no estimate for the full grid"},
 		"equal": {row("sync", 4, 3.9, 4, 4.1), row("async", 4.1, 3.9, 4.05, 4.2), []nullable.Number{1, 1.1}, false, true,
 			"differ too little for stand-ins 16 and 8 (factor 1.01 (0.95 to 1.08)): neither is faster"},
 	} {
