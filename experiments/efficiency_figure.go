@@ -3,12 +3,16 @@ package main
 import (
 	"fmt"
 	"image/color"
+	"io"
 	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/p2pdc/p2pdc/internal/chart"
+	"github.com/p2pdc/p2pdc/internal/output"
 )
 
 // efficiencyPlot returns an empty plot of efficiencies by the number of machines.
@@ -26,6 +30,11 @@ func efficiencyPlot(title, label string, machines []int) *plot.Plot {
 	return p
 }
 
+// savePlot writes a plot to a file.
+func savePlot(path string, p *plot.Plot, width, height vg.Length) error {
+	return output.Replace(path, func(w io.Writer) error { return chart.Write(w, path, p, width, height) })
+}
+
 // drawScalings draws efficiencies by the number of machines. The colour of a curve is that of its
 // cluster and grid; asynchronous schemes are dashed, hybrid ones dotted.
 func drawScalings(path string, curves []scaling, values [][]float64) error {
@@ -36,7 +45,7 @@ func drawScalings(path string, curves []scaling, values [][]float64) error {
 	slices.Sort(machines)
 	p := efficiencyPlot("Efficiency of Richardson, simulated: boxes, overlap", "efficiency", slices.Compact(machines))
 	p.Y.Max = 1.05
-	p.Legend.Top = true
+	p.Legend.Top, p.Legend.Padding = true, vg.Millimeter/2
 	colours := []color.RGBA{{0, 114, 178, 255}, {0, 158, 115, 255}, {213, 94, 0, 255}, {204, 121, 167, 255}}
 	dashes := map[string][]vg.Length{"async": {vg.Points(6), vg.Points(3)}, "hybrid": {vg.Points(2), vg.Points(2)}}
 	colour := map[string]color.RGBA{}
@@ -61,5 +70,5 @@ func drawScalings(path string, curves []scaling, values [][]float64) error {
 		p.Legend.Add(grid+", "+scheme, line, points)
 	}
 	p.X.Max *= 22 // room for the legend
-	return p.Save(17*vg.Centimeter, 12*vg.Centimeter, path)
+	return savePlot(path, p, 17*vg.Centimeter, 12*vg.Centimeter)
 }

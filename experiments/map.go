@@ -169,5 +169,5 @@ func (m *ratioMap) draw(path string) error {
 		numbers.TextStyle[i].XAlign, numbers.TextStyle[i].YAlign = draw.XCenter, draw.YCenter
 	}
 	p.Add(heat, numbers)
-	return p.Save(16*vg.Centimeter, 11*vg.Centimeter, path)
+	return savePlot(path, p, 16*vg.Centimeter, 11*vg.Centimeter)
 }

@@ -35,7 +35,7 @@ func figure5(path string, t published.Table) error {
 		p.Add(line, points)
 		p.Legend.Add(c.Curve(), line, points)
 	}
-	return p.Save(15*vg.Centimeter, 11*vg.Centimeter, path)
+	return savePlot(path, p, 15*vg.Centimeter, 11*vg.Centimeter)
 }
 
 // curve returns the efficiency of a column by machines.

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -161,4 +163,34 @@ func TestPlanesInTurn(t *testing.T) {
 		off = math.Abs(ratio - inTurn)
 	}
 	require.Less(t, off, 0.01)
+}
+
+var long = flag.Bool("long", false, "also run the experiment of the published table, which takes minutes")
+
+// docs/published.md has the tables that the experiment prints, and the columns have the measured order.
+func TestPublishedTablesAreThoseOfTheDocument(t *testing.T) {
+	if !*long {
+		t.Skip("takes minutes: -long")
+	}
+	ctx := context.Background()
+	boxes, err := boxesInstead(ctx)
+	require.NoError(t, err)
+	r, err := newReplay(pillars)
+	require.NoError(t, err)
+	k, err := r.fit(ctx)
+	require.NoError(t, err)
+	p, err := r.predict(ctx, k, published.Cells(), func(published.Cell, float64) {})
+	require.NoError(t, err)
+	v, err := published.Evaluate(p.whole(), fittedCells()...)
+	require.NoError(t, err)
+	require.Empty(t, v.Wrong)
+	text, err := os.ReadFile(filepath.Join("..", "docs", "published.md"))
+	require.NoError(t, err)
+	for name, table := range map[string]string{
+		"table": p.markdown(), "models": modelTable(p.models(boxes)), "staleness": p.staleTable(),
+	} {
+		_, after, _ := strings.Cut(string(text), "<!-- "+name+": begin -->\n")
+		documented, _, _ := strings.Cut(after, "<!-- ")
+		require.Equal(t, documented, table, "go run ./experiments -only published writes it again")
+	}
 }

@@ -137,6 +137,7 @@ func table() []row {
 		{pkg: "internal/netlab/flow", may: []string{
 			"internal/netlab", "microproto/...", "p2psap/...", "ether", xsys,
 		}},
+		{pkg: "internal/chart", may: []string{plot}},
 		{pkg: "internal/output", may: []string{"solver/problem", plot, "internal/input", "internal/npy"}},
 		{pkg: "internal/tidy"},
 		{pkg: "internal/doctest"},

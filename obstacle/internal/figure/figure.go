@@ -15,6 +15,8 @@ import (
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/p2pdc/p2pdc/internal/chart"
 )
 
 // Point is an efficiency, as a fraction of 1, with its spread.
@@ -88,13 +90,7 @@ func Write(w io.Writer, name, title string, all []Series) error {
 	} else {
 		p.X.Min, p.X.Max = p.X.Min-0.2, p.X.Max+0.2
 	}
-	to, err := p.WriterTo(14*vg.Centimeter, 10*vg.Centimeter,
-		strings.ToLower(strings.TrimPrefix(filepath.Ext(name), ".")))
-	if err != nil {
-		return fmt.Errorf("figure: %w", err)
-	}
-	_, err = to.WriteTo(w)
-	return err
+	return chart.Write(w, name, p, 14*vg.Centimeter, 10*vg.Centimeter)
 }
 
 // wide is the ratio of the largest to the smallest number of peers from which the axis is logarithmic.
