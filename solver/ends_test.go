@@ -163,6 +163,42 @@ func TestGivenFactorThatIsTooLarge(t *testing.T) {
 	}
 }
 
+// Methods in lockstep return their best iterate with its residual, on every partition, whether the run diverges or ends at
+// a bound. Here the error where the diffusion is strong falls before that in the vortex grows.
+func TestRunsThatDivergeReturnTheBestIterate(t *testing.T) {
+	for _, c := range []struct {
+		method problem.MethodConfig
+		weak   float64 // diffusion in the vortex
+	}{
+		{problem.MethodConfig{}, 0.01},
+		{problem.MethodConfig{Name: problem.SOR, Omega: 1.2}, 0.05},
+		{problem.MethodConfig{Name: problem.Schwarz, Coarse: -1, InnerCycles: 1, Local: problem.Richardson}, 0.01},
+	} {
+		p := vortex(7)
+		p.Obstacle, p.Source.Value = nil, 0
+		p.Diffusion.Of = func(q problem.Point) float64 { return solvertest.Where(q[2] < 0.6, 1/c.weak) * c.weak }
+		p.Velocity[2].Value = 0
+		p.Initial = func(q problem.Point) float64 { return solvertest.Where(q[2] < 0.3, 1e6) }
+		for peers := 1; peers <= 2; peers++ {
+			n := runOf(t, 1, problem.Config{
+				Problem: p, Partition: solvertest.SlabsOf(t, p, peers), Scheme: iterate.Synchronous(), Tolerance: 1e-6,
+				MaxSweeps: 3000, Method: c.method, CheckEvery: 1,
+			})
+			require.NoError(t, n.Run())
+			o := n.Peers[0].Outcome()
+			require.NotEqual(t, iterate.Converged, o.Reason)
+			require.Positive(t, o.Iterate, c.method.Name)
+			require.Less(t, o.Iterate, o.Sweeps)
+			for _, q := range n.Peers {
+				require.Equal(t, o.Iterate, q.Outcome().Iterate)
+			}
+			e, err := verify.Measure(p, n.Assemble(p), nil)
+			require.NoError(t, err)
+			require.Equal(t, o.Residual, e.RelativeResidual, "%s: the residual is that of the answer", c.method.Name)
+		}
+	}
+}
+
 // A run that is stopped while it diverges returns an earlier iterate.
 func TestStoppedWhileItDiverges(t *testing.T) {
 	p := swirl(15)

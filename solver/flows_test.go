@@ -87,7 +87,7 @@ func TestSORConvergesWithFlows(t *testing.T) {
 		want := runOf(t, 1, seidel)
 		require.NoError(t, want.Run())
 		o := want.Peers[0].Outcome()
-		one.MaxSweeps = 3*o.Sweeps/2 + 250
+		one.MaxSweeps = 2*o.Sweeps + 250
 		got := runOf(t, 1, one)
 		require.NoError(t, got.Run())
 		g := got.Peers[0].Outcome()

@@ -24,6 +24,7 @@ type Coordination struct {
 	Iterate       Iteration  // newest complete iterate
 	CapturedAt    Iteration  // iterate captured by the newest snapshot
 	Reference     kernel.Sum // this peer's share of the squared norm of the reference residual
+	Best          BestIterate
 	outbox        []Op
 	agreeLabel    uint64
 	stopReason    Reason // at the root: reason of a requested early end, Running if there is none
@@ -198,8 +199,20 @@ func (p *Coordination) Outcome() Outcome {
 	p.Rule.Outcome(&o)
 	if !p.Done {
 		o.Reason = Running
+	} else if p.AnswersBest() {
+		o.Iterate, o.Residual = p.Best.At, p.Best.Residual
 	}
 	return o
+}
+
+// Offer returns an array for the newest complete iterate, of which a check in lockstep begins, nil if it is not needed.
+func (p *Coordination) Offer() []float64 { return p.Best.Offer(p.Rule.progress()) }
+
+// AnswersBest reports whether Best.Values are the answer of the run, which has ended.
+func (p *Coordination) AnswersBest() bool {
+	var o Outcome
+	p.Rule.Outcome(&o)
+	return p.Done && o.Reason != Converged && p.Best.Better(o.Residual)
 }
 
 // Progress returns the state of the run for display; see Peer.

@@ -166,6 +166,7 @@ func (e *lockstepRule) advance() {
 func (e *lockstepRule) verdict(m *Message) {
 	e.p.SendChildren(m)
 	e.residual, e.norm0 = m.A, m.B
+	e.p.Best.Measured(e.check, m.A)
 	e.measureFrom = m.Iterate
 	e.wantsMagnitudes = m.Mark&MarkMagnitudes != 0
 	if m.Mark&MarkKeep != 0 {

@@ -155,7 +155,8 @@ func (f *AdaptiveOmega) increase(rate float64) {
 	rho := (rate + f.omega - 1) / (f.omega * math.Sqrt(rate))
 	best := OptimalOmega(rho)
 	if f.limit > 0 {
-		best = min(best, f.limit)
+		// Before the errors of a matrix that is not normal settle, the rate is misleading: 2 − ω at most halves.
+		best = min(best, f.limit, 1+f.omega/2)
 	}
 	if rho < 1 && best > f.omega {
 		f.previousOmega, f.previousRate = f.omega, rate

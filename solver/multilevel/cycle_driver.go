@@ -43,7 +43,7 @@ type cycleDriver struct {
 	reference      kernel.Sum // squared residual of the own points with the reference vector
 	spent          float64    // work of all steps
 	awaitReduction stage
-	best           bestIterate
+	best           iterate.BestIterate
 	keep           iterate.KeepClock // of the root
 }
 
@@ -140,7 +140,9 @@ func (c *cycleDriver) begin(p *problem.Problem) error {
 		return err
 	}
 	c.method.begin(warm)
-	c.best.begin(&g.config, c.u)
+	if g.config.MayDiverge() {
+		c.best.Begin(len(c.u), g.config.NewArray)
+	}
 	g.config.Initial = nil
 	c.cycleState = cycleState{residual: iterate.UnknownResidual(), norm0: iterate.UnknownResidual()}
 	if g.config.State == nil {
@@ -178,7 +180,7 @@ func (c *cycleDriver) next() *stage {
 			}
 			if c.fromCycle && !c.withMagnitudes {
 				c.phase = driverCheck
-				c.best.offer(c.u, c.residual)
+				copy(c.best.Offer(c.residual), c.u)
 				c.evaluate(nil)
 			}
 		case driverContribute:
@@ -259,7 +261,7 @@ func (c *cycleDriver) contribute() {
 	t := &c.peer.allReduce
 	n := 0
 	if c.measures {
-		c.best.offer(c.u, c.residual)
+		copy(c.best.Offer(c.residual), c.u)
 	}
 	if c.measures && !c.fromCycle {
 		if t.sums[0] = c.squares(); c.atReference {
@@ -302,7 +304,7 @@ func (c *cycleDriver) evaluate(totals []float64) {
 		}
 		tol := c.peer.config.Tolerance
 		c.residual, reason = r.Evaluate(k, math.Sqrt(squares), c.norm0, tol)
-		c.best.measured(k, c.residual)
+		c.best.Measured(k, c.residual)
 		switch {
 		case reason != iterate.Running:
 		case hopeless:

@@ -210,7 +210,7 @@ func (g *peer) Outcome() iterate.Outcome {
 	if !g.done {
 		o.Reason = iterate.Running
 	} else if g.answersBest() {
-		o.Iterate, o.Residual = c.best.at, c.best.residual
+		o.Iterate, o.Residual = c.best.At, c.best.Residual
 	}
 	return o
 }
@@ -218,13 +218,13 @@ func (g *peer) Outcome() iterate.Outcome {
 // answersBest reports whether the kept values are the answer of a stationary run that has ended.
 func (g *peer) answersBest() bool {
 	c := &g.driver
-	return g.done && c.reason != iterate.Converged && c.best.better(c.residual)
+	return g.done && c.reason != iterate.Converged && c.best.Better(c.residual)
 }
 
 // answer returns the values of the block that are the answer, or the newest ones.
 func (g *peer) answer() []float64 {
 	if g.answersBest() {
-		return g.driver.best.values
+		return g.driver.best.Values
 	}
 	return g.driver.u
 }

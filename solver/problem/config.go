@@ -209,6 +209,14 @@ func Coordination(c *Config) iterate.Config {
 	return r
 }
 
+// MayDiverge reports whether the convergence of a stationary run in lockstep is not guaranteed: A may be no M-matrix, or
+// the user has set a relaxation factor. Peers then keep their best iterate.
+func (c *Config) MayDiverge() bool {
+	p := c.Problem
+	return p.Evolution == nil && c.Scheme.Lockstep() && !c.Balance && !p.Symmetric() &&
+		(!p.Upwind || c.Method.Name == SOR && c.Method.Omega > 0)
+}
+
 // Prepare validates the configuration, fills in the executor, and scales the problem so that its residuals can be
 // squared in float64.
 func (c *Config) Prepare() error {

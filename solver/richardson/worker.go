@@ -109,6 +109,9 @@ func (w *worker) prepare(step float64) error {
 		return err
 	}
 	w.config.Initial = nil
+	if w.config.MayDiverge() {
+		w.Best.Begin(w.block.Layout.Points(), w.config.NewArray)
+	}
 	if w.next == nil {
 		w.next = w.newArray()
 	}
@@ -173,8 +176,12 @@ func (w *worker) Next(now time.Duration) iterate.Op {
 		}
 		switch g {
 		case iterate.ActionSweep, iterate.ActionSweepMeasure:
+			if g == iterate.ActionSweepMeasure {
+				w.offer()
+			}
 			w.pass.beginSweep(g == iterate.ActionSweepMeasure)
 		case iterate.ActionMeasure:
+			w.offer()
 			w.pass.beginMeasure(w.cur)
 		case iterate.ActionMeasureCaptured:
 			w.unpackCaptured()
@@ -184,6 +191,13 @@ func (w *worker) Next(now time.Duration) iterate.Op {
 		default:
 			return w.Wait(now)
 		}
+	}
+}
+
+// offer keeps the current iterate, whose residual will be measured, where it may become the answer.
+func (w *worker) offer() {
+	if a := w.Offer(); a != nil {
+		w.block.CopyOut(a, w.cur)
 	}
 }
 
@@ -201,6 +215,10 @@ func (w *worker) Solution(dst []float64) {
 	defer func() { (-w.config.Units.Scale).Apply(dst) }()
 	if w.Steps.Total > 0 {
 		copy(dst, w.Steps.Previous)
+		return
+	}
+	if w.AnswersBest() {
+		copy(dst, w.Best.Values)
 		return
 	}
 	w.pass.complete()

@@ -72,6 +72,9 @@ func newPeer(c problem.Config) (problem.Peer, error) {
 	w.cur, w.next = c.NewArray(w.ownPart.Len()), c.NewArray(w.ownPart.Len())
 	w.relaxation.init(w)
 	w.choice.init(w)
+	if c.MayDiverge() {
+		w.Best.Begin(w.ownPart.Points(), c.NewArray)
+	}
 	if err := w.begin(); err != nil {
 		return nil, err
 	}
@@ -185,6 +188,9 @@ func (w *peer) Next(now time.Duration) iterate.Op {
 			if !w.Readable() {
 				return w.Wait(now)
 			}
+			if g != iterate.ActionSweep {
+				w.offer()
+			}
 			w.relaxation.begin(g)
 		case iterate.ActionMeasureCaptured:
 			w.assembleCaptured()
@@ -263,9 +269,12 @@ func (w *peer) Receive(c *iterate.Channel, m *iterate.Message) error {
 // Solution writes the agreed block after OpDone, and the newest complete iterate before. For a nonstationary
 // problem it writes the end of the last complete step (see iterate.Peer).
 func (w *peer) Solution(dst []float64) {
-	if w.Steps.Total > 0 {
+	switch {
+	case w.Steps.Total > 0:
 		copy(dst, w.Steps.Previous)
-	} else {
+	case w.AnswersBest():
+		copy(dst, w.Best.Values)
+	default:
 		w.dense(dst)
 	}
 	(-w.config.Units.Scale).Apply(dst)
@@ -286,7 +295,9 @@ func (w *peer) result() ([]float64, iterate.Iteration) {
 // Outcome returns the result of the run or its state so far.
 func (w *peer) Outcome() iterate.Outcome {
 	o := w.Coordination.Outcome()
-	_, o.Iterate = w.result()
+	if !w.AnswersBest() {
+		_, o.Iterate = w.result()
+	}
 	o.Work = w.spent
 	return o
 }
@@ -294,6 +305,18 @@ func (w *peer) Outcome() iterate.Outcome {
 // dense writes the agreed or the newest block to a dense array.
 func (w *peer) dense(dst []float64) {
 	src, _ := w.result()
+	w.copyDense(dst, src)
+}
+
+// offer keeps the current iterate, whose residual will be measured, where it may become the answer.
+func (w *peer) offer() {
+	if a := w.Offer(); a != nil {
+		w.copyDense(a, w.cur)
+	}
+}
+
+// copyDense copies values of the own box to a dense array.
+func (w *peer) copyDense(dst, src []float64) {
 	l := w.ownPart
 	method.CopyBox(dst, method.DenseLayout(l.N), l.Interior(), src, l, [3]int{})
 }
