@@ -157,7 +157,7 @@ func TestProblemErrors(t *testing.T) {
 		"domain":            {func(p *problem.Problem) { p.Hi[2] = -1 }, "axis 2"},
 		"no boundary":       {func(p *problem.Problem) { p.Boundary = nil }, "boundary data"},
 		"diffusion":         {func(p *problem.Problem) { p.Diffusion.Value = 0 }, "diffusion is 0"},
-		"reaction":          {func(p *problem.Problem) { p.Reaction.Value = -1 }, "reaction is -1"},
+		"reaction":          {func(p *problem.Problem) { p.Reaction.Value = math.Inf(-1) }, "reaction is -Inf"},
 		"velocity":          {func(p *problem.Problem) { p.Velocity[0].Value = math.NaN() }, "velocity along axis 0"},
 		"source":            {func(p *problem.Problem) { p.Source.Value = math.Inf(1) }, "source is +Inf"},
 		"obstacle above":    {func(p *problem.Problem) { p.Obstacle = func(problem.Point) float64 { return 1 } }, "above the boundary data"},

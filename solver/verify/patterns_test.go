@@ -170,7 +170,7 @@ func TestCertificateOfPatterns(t *testing.T) {
 	all := patterns()
 	seeds := uint64(50)
 	if testing.Short() {
-		seeds = 10
+		seeds = 4
 	}
 	for seed := range seeds {
 		all = append(all, randomPattern(seed))
