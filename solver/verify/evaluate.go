@@ -58,8 +58,9 @@ func evaluateWhole(p *problem.Problem, u []float64, quick bool, e problem.Execut
 
 // EvaluateStep evaluates u as the end of time step m, 1 ≤ m ≤ Steps, which began with before, by the stationary
 // problem of the step. MaxError compares with the exact solution at that time and therefore includes the errors
-// of all steps. ErrorBound bounds what this step adds to the distance from the solution of the scheme. Errors
-// of earlier steps do not grow, so the sum of the bounds bounds the error at the end.
+// of all steps. ErrorBound bounds what this step adds to the distance from the solution of the scheme. If
+// the reaction is not negative, errors of earlier steps do not grow, so the sum of the bounds bounds the error at the
+// end.
 func EvaluateStep(p *problem.Problem, m int, before, u []float64, e problem.Executor) (Evaluation, error) {
 	out, _, err := evaluateStep(p, m, before, u, nil, e)
 	return out, err
