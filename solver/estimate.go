@@ -53,7 +53,7 @@ func estimateWork(p *problem.Problem, tolerance float64) work {
 	gap := min(1, max(s.eigenvalue/s.diagonal, 1e-15))
 	w.richardson = digits / -math.Log1p(-min(gap, 1-1e-9))
 	omega := method.OptimalOmega(1 - gap)
-	w.sor = firstSweeps + digits/-math.Log(max(omega-1, 1e-9)) + s.crossing
+	w.sor = firstSweeps + digits/-math.Log(max(omega-1, 1e-9)) + s.crossing/3 // a sweep carries values over several points
 	w.multigrid = sweepsPerDecade * digits / math.Ln10
 	if p.Dimension == 1 {
 		w.multigrid *= factorOneAxis
@@ -134,7 +134,7 @@ type operatorSample struct {
 	strength   [3]float64
 	lowest     float64 // diffusion
 	highest    float64
-	crossing   float64 // points along the axes of a strong flow, which sor passes one by one
+	crossing   float64 // points along the axes of a strong flow
 	turns      bool
 	symmetric  bool
 	corners    bool
