@@ -2,24 +2,22 @@ package iterate
 
 import "math/bits"
 
-// AgeBounds are the upper bounds of the buckets in which ages of values are counted, in sweeps: 0 and powers of two. Bucket
-// i counts the ages up to AgeBounds[i] and above the bound before, and a last one all above.
-var AgeBounds = ageBounds()
+// Ages of values are counted in buckets, in sweeps: bucket 0 counts age 0, bucket i the ages up to 2^(i−1) and above the bound
+// of the bucket before, and the last one all above.
 
-func ageBounds() (bounds [22]int) {
-	for i := range bounds[1:] {
-		bounds[i+1] = 1 << i
-	}
-	return bounds
-}
+// AgeBounds is the number of buckets with a bound.
+const AgeBounds = 22
 
-// AgeCounts counts values by age, in the buckets of AgeBounds.
-type AgeCounts [len(AgeBounds) + 1]uint64
+// AgeCounts counts values by age.
+type AgeCounts [AgeBounds + 1]uint64
+
+// AgeBound returns the largest age of bucket i.
+func AgeBound(i int) int { return 1 << i >> 1 }
 
 // AgeBucket returns the index of the bucket of an age.
 func AgeBucket(age int) int {
 	if age <= 0 {
 		return 0
 	}
-	return min(1+bits.Len(uint(age-1)), len(AgeBounds))
+	return min(1+bits.Len(uint(age-1)), AgeBounds)
 }

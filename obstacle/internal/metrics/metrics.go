@@ -197,8 +197,8 @@ func summary(d *prometheus.Desc, values []float64, labels ...string) prometheus.
 func ages(a *monitor.Ages) prometheus.Metric {
 	all, below := uint64(0), map[float64]uint64{}
 	for i, n := range a.Counts {
-		if all += n; i < len(iterate.AgeBounds) {
-			below[float64(iterate.AgeBounds[i])] = all
+		if all += n; i < iterate.AgeBounds {
+			below[float64(iterate.AgeBound(i))] = all
 		}
 	}
 	return prometheus.MustNewConstHistogram(staleness, all, a.Sum, below)

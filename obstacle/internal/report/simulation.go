@@ -75,7 +75,7 @@ type Simulated struct {
 	// Leaders have led the run after the loss of its launcher. CutOff are processes without a part in the run any more.
 	Leaders []SimulatedLeader `json:"leaders"`
 	CutOff  []SimulatedCutOff `json:"cut_off"`
-	// Staleness counts the faces that were read, by age in the buckets of iterate.AgeBounds.
+	// Staleness counts the faces that were read, by age in the buckets of iterate.AgeCounts.
 	Staleness []uint64        `json:"staleness"`
 	MeanAge   nullable.Number `json:"staleness_mean"`
 }

@@ -83,10 +83,10 @@ func histogram(counts []uint64) string {
 	var parts []string
 	for i, n := range counts {
 		ages := "older"
-		if i < len(iterate.AgeBounds) {
-			ages = fmt.Sprint(iterate.AgeBounds[i])
-			if i > 0 && iterate.AgeBounds[i] > iterate.AgeBounds[i-1]+1 {
-				ages = fmt.Sprintf("%d–%s", iterate.AgeBounds[i-1]+1, ages)
+		if i < iterate.AgeBounds {
+			ages = fmt.Sprint(iterate.AgeBound(i))
+			if i > 0 && iterate.AgeBound(i) > iterate.AgeBound(i-1)+1 {
+				ages = fmt.Sprintf("%d–%s", iterate.AgeBound(i-1)+1, ages)
 			}
 		}
 		parts = append(parts, fmt.Sprintf("%s: %.1f %%", ages, 100*float64(n)/float64(all)))
