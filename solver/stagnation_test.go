@@ -283,3 +283,21 @@ func TestOscillatingResidualsAreNotStagnation(t *testing.T) {
 		asked = ask
 	}
 }
+
+// A run whose solution is out of reach, since a strong flow leaves the domain on all sides, ends: its residual stands
+// still far above rounding.
+func TestUnreachableSolutionStagnates(t *testing.T) {
+	for _, c := range []choiceCase{
+		{text: strings.Replace(square("velocity: [\"2000*(x-0.5)\", \"2000*(y-0.5)\"]\n"), "0.2 - 2*", "0.2 - ", 1), n: []int{15}},
+		{text: "dimension: 1\ndomain: [[0, 1]]\nboundary: \"0.2\"\nf: \"1\"\nobstacle: \"0.1 - x\"\ndiffusion: \"1e-4\"\n" +
+			"velocity: [\"sin(10*x)\"]\n", n: []int{63}},
+	} {
+		p := c.problem(t)
+		for _, name := range []string{problem.Richardson, problem.SOR, problem.Multigrid, problem.Schwarz} {
+			s, err := Solve(t.Context(), p, Options{Method: problem.MethodConfig{Name: name}, MaxSweeps: 1 << 22, Threads: 1})
+			require.ErrorIs(t, err, ErrNotConverged, name)
+			require.Equal(t, iterate.Stagnated, s.Reason, name)
+			require.LessOrEqual(t, s.RelativeResidual, 1., name)
+		}
+	}
+}

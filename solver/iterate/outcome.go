@@ -18,7 +18,7 @@ const (
 	ReachedTime                 // bound on time
 	Interrupted
 	Diverged   // a residual was not finite
-	Stagnated  // rounding keeps the residual above the tolerance
+	Stagnated  // the residual has stopped falling above the tolerance; see Stagnation
 	LastReason = Stagnated
 )
 

@@ -2,8 +2,8 @@ package iterate
 
 import "github.com/p2pdc/p2pdc/internal/kernel"
 
-// Stagnation detects a run whose residual does not fall further because of rounding. A run stagnates when two
-// conditions hold:
+// Stagnation detects a run whose residual does not fall further. A run stagnates because of rounding when two conditions
+// hold:
 //
 //   - The residual has had no new minimum during the last quarter of the run, at StagnantChecks checks or
 //     more. A run that converges, even slowly, has a new minimum at nearly every check. The residuals of
@@ -17,6 +17,9 @@ import "github.com/p2pdc/p2pdc/internal/kernel"
 //
 // The second condition costs a pass over the block. So magnitudes are reduced only at the check after the first
 // condition holds. Both use exact sums, so the decision does not depend on the partition.
+//
+// A run also stagnates if its residual has not fallen by a millionth during nine tenths of the run and standstillIterates at
+// least: A is nearly singular (a strong flow out of the domain, say), and the solution is out of reach.
 type Stagnation struct {
 	snapshots bool // the checks are snapshots
 
@@ -24,6 +27,9 @@ type Stagnation struct {
 	best   float64   // relative residual, the newest minimum
 	bestAt Iteration // of the check that found it, or of the last doubt that was cleared
 	checks int       // since then
+
+	level   float64   // relative residual that was the newest to be lower by a millionth than the one before
+	levelAt Iteration // of its check
 }
 
 // Fields implements State.
@@ -32,6 +38,8 @@ func (s *Stagnation) Fields(visit func(field any)) {
 	visit(&s.best)
 	visit(&s.bestAt)
 	visit(&s.checks)
+	visit(&s.level)
+	visit(&s.levelAt)
 }
 
 const (
@@ -44,6 +52,9 @@ const (
 	snapshotChecks = 3
 	// noisyMinimum is the largest ratio of a new minimum to the one before among snapshots.
 	noisyMinimum = 7. / 8
+	// standstillIterates exceeds the sweeps in which a flow crosses the largest grids, before the residual falls.
+	standstillIterates = 1 << 15
+	standstillFall     = 1 - 1e-6
 )
 
 // record adds the relative residual of iterate k. It reports whether there has been no new minimum for a
@@ -54,7 +65,7 @@ func (s *Stagnation) record(k Iteration, residual float64, checks int) bool {
 		ratio = noisyMinimum
 	}
 	if !s.known || residual < ratio*s.best {
-		*s = Stagnation{snapshots: s.snapshots, known: true, best: residual, bestAt: k}
+		s.known, s.best, s.bestAt, s.checks = true, residual, k, 0
 		return false
 	}
 	s.checks++
@@ -66,8 +77,15 @@ func (s *Stagnation) record(k Iteration, residual float64, checks int) bool {
 // magnitudes. With tolerance 0 a run never stagnates.
 func (s *Stagnation) Evaluate(k Iteration,
 	residual, tol float64, checks int, reduced bool, m float64) (why Reason, reduce bool) {
+	if residual < standstillFall*s.level || !s.known {
+		s.level, s.levelAt = residual, k
+	}
 	switch {
-	case tol == 0 || !s.record(k, residual, checks):
+	case tol == 0:
+		return Running, false
+	case k >= standstillIterates && k-s.levelAt >= k/10*9:
+		return Stagnated, false
+	case !s.record(k, residual, checks):
 		return Running, false
 	case !reduced:
 		return Running, true

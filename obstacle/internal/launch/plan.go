@@ -166,7 +166,7 @@ const (
 	Sweeps      = "sweeps"
 	Time        = "time"
 	Interrupted = "interrupted"
-	Stagnated   = "stagnated" // rounding keeps the residual above the tolerance
+	Stagnated   = "stagnated" // the residual has stopped falling above the tolerance
 	Diverged    = "diverged"  // a residual was not finite
 	Failed      = "failed"
 	CutOff      = "cut off" // most keepers were out of reach, so that the run may go on elsewhere

@@ -227,8 +227,11 @@ func (s *Solution) verdict() string {
 	case launch.Interrupted:
 		return "interrupted: " + s.best()
 	case launch.Stagnated:
-		return fmt.Sprintf("stagnated: rounding keeps the residual above the tolerance; --tol %.2g can be met",
-			s.ReachableTolerance)
+		why := "stagnated: the residual has stopped falling, by rounding or since A is nearly singular"
+		if s.ReachableTolerance < 1 {
+			why += fmt.Sprintf("; --tol %.2g can be met", s.ReachableTolerance)
+		}
+		return why
 	case launch.Diverged:
 		return "diverged: " + s.best() + "; " + s.Failure
 	}
