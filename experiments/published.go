@@ -23,16 +23,12 @@ import (
 type calibration struct {
 	sweeps float64 // N of the sequential and synchronous runs; on sync Eth
 	byte   float64 // processor time of the protocol, nanoseconds per byte and end; on sync IB
-	async  float64 // relaxations, asynchronous / synchronous, beyond what staleness explains; on async IB
 }
 
-// fittedCells returns the cells on which sweeps, byte and async are fitted.
+// fittedCells returns the cells on which sweeps and byte are fitted, one of each network.
 func fittedCells() []published.Cell {
 	last := len(published.Machines) - 1
-	return []published.Cell{
-		{Column: published.SyncEther, Row: last}, {Column: published.SyncIB, Row: last},
-		{Column: published.AsyncIB, Row: last},
-	}
+	return []published.Cell{{Column: published.SyncEther, Row: last}, {Column: published.SyncIB, Row: last}}
 }
 
 // A cut returns the number of boxes along each axis for a number of machines.

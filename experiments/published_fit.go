@@ -106,7 +106,7 @@ func minimize(ctx context.Context, start float64, f func(x float64) (float64, er
 
 // prediction is the whole table and the parts of the asynchronous columns.
 type prediction struct {
-	table  published.Table // without the constant of a calibration's async
+	table  published.Table // asynchronous columns without inTurn
 	k      calibration
 	more   published.Table // extra sweeps at 256³ by staleness, relative
 	coarse published.Table // the same on the grid of coarseSide
@@ -132,10 +132,6 @@ func (r *replay) predict(
 	})
 	if err != nil {
 		return nil, err
-	}
-	if last := fittedCells()[2]; p.table.At(last) > 0 {
-		m := published.Measured()
-		p.k.async = m.At(last) / p.table.At(last)
 	}
 	return p, nil
 }
@@ -174,8 +170,25 @@ func (p *prediction) add(ctx context.Context, r *replay, c published.Cell) error
 // falls by s in a sweep of the first method falls by 6s/5 in one of the second.
 const inTurn = 6.0 / 5
 
-// whole returns the table with the relaxations that staleness does not explain.
-func (p *prediction) whole() published.Table { return p.times(p.k.async) }
+// whole returns the predicted table.
+func (p *prediction) whole() published.Table { return p.times(inTurn) }
+
+// missing returns measured / predicted seconds of the asynchronous columns without inTurn: the smallest, the geometric
+// mean and the largest.
+func (p *prediction) missing() (low, mean, high float64) {
+	m := published.Measured()
+	low = math.Inf(1)
+	sum, cells := 0.0, 0
+	for _, c := range published.Cells() {
+		if !c.Column.Async() {
+			continue
+		}
+		ratio := m.At(c) / p.table.At(c)
+		low, high = min(low, ratio), max(high, ratio)
+		sum, cells = sum+math.Log(ratio), cells+1
+	}
+	return low, math.Exp(sum / float64(cells)), high
+}
 
 // times returns the table with the asynchronous columns multiplied by a factor.
 func (p *prediction) times(factor float64) published.Table {

@@ -53,9 +53,8 @@ func (p *prediction) models(boxes *prediction) []model {
 		{"simulated, 3-D boxes", boxes.table, sync, cells[:2]},
 		{"simulated, 2-D pillars", p.table, sync, cells[:2]},
 		{"share of the sequential time alone", published.Formula(pillars), async, nil},
-		{"simulated: old values, waits for the protocol", p.table, async, nil},
-		{"simulated, and 6/5: only synchronous runs relax planes in turn", p.times(inTurn), async, nil},
-		{"simulated, and a constant factor of relaxations", p.whole(), async, cells[2:]},
+		{"simulated: old values", p.table, async, nil},
+		{"simulated, and 6/5: only synchronous runs relax planes in turn", p.whole(), async, nil},
 	}
 }
 
