@@ -17,20 +17,38 @@ import (
 // their checksums, so that a test finds headlines that are older than what they measure. Parts that no document quotes
 // as a headline have none.
 func partSources(part string) []string {
-	simulated := []string{
+	protocol := []string{"ether", "microproto", "p2psap"}
+	multigrid := []string{"internal/kernel", "solver/multilevel", "solver/problem"}
+	schwarz := append(slices.Clip(multigrid), "solver/schwarz")
+	richardson := []string{
 		"internal/virtual", "microproto", "p2psap", "simulate", "solver/exchange", "solver/iterate", "solver/problem",
 		"solver/richardson",
 	}
+	simulated := append(slices.Clip(richardson), "internal/kernel", "solver/multilevel", "solver/schwarz")
+	processes := append(slices.Clip(protocol), "internal/kernel", "obstacle", "shm", "solver")
 	return map[string][]string{
-		"published":  append(simulated, "experiments/internal/published"),
-		"schemes":    simulated,
+		"age":        protocol,
+		"best":       append(slices.Clip(simulated), "internal/sim"),
+		"copies":     processes,
+		"efficiency": richardson,
+		"faults":     richardson,
+		"goodput":    protocol,
+		"kernels":    {"internal/kernel"},
+		"localhost":  append(slices.Clip(processes), "internal/virtual", "simulate"),
+		"losses":     append(slices.Clip(simulated), "solver/repair"),
+		"map":        richardson,
+		"memory":     processes,
+		"multigrid":  multigrid,
+		"parts":      processes,
+		"petsc":      multigrid,
+		"published":  append(slices.Clip(richardson), "experiments/internal/published"),
+		"schemes":    append(slices.Clip(simulated), "internal/sim"),
+		"schwarz":    schwarz,
+		"simulator":  richardson,
+		"speedup":    processes,
+		"survive":    processes,
+		"transport":  append(slices.Clip(protocol), "shm"),
 		"whatif":     simulated,
-		"efficiency": simulated,
-		"map":        simulated,
-		"faults":     simulated,
-		"multigrid":  {"internal/kernel", "solver/multilevel", "solver/problem"},
-		"petsc":      {"internal/kernel", "solver/multilevel", "solver/problem"},
-		"schwarz":    {"internal/kernel", "solver/multilevel", "solver/problem", "solver/schwarz"},
 	}[part]
 }
 
