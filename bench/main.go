@@ -1,6 +1,7 @@
 // Command bench measures speed and memory, to compare commits, or this project with other programs
 // and with the limits of the machine. It prints a table of each part, records it under
-// bench/results and makes the tables of docs/performance.md, docs/simulation.md and the pages beside the records from them.
+// bench/results and makes the tables of docs/performance.md, docs/simulation.md and the pages beside
+// the records from them.
 //
 //	go run ./bench                        every part
 //	go run ./bench -list                  what the parts are

@@ -1,5 +1,6 @@
 // Package measure runs the parts of a program that measures, keeps what they measured as records,
-// and makes the tables of docs/performance.md, and of the pages beside the records, from them. bench and experiments are such programs.
+// and makes the tables of docs/performance.md, docs/simulation.md and the pages beside the records from them. bench and
+// experiments are such programs.
 package measure
 
 import (

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ func simulatedTables(root string, records map[string][]*Record) (map[string]stri
 	out := map[string]string{}
 	for part, write := range map[string]func(*Record) string{
 		"whatif": whatIfTable, "efficiency": efficiencyTable, "faults": faultTable, "map": mapSentence,
+		"localhost": localhostTable,
 	} {
 		if len(records[part]) == 0 {
 			return nil, fmt.Errorf("docs/simulation.md: no record of part %s", part)
@@ -37,7 +39,7 @@ func (r *Record) older(root string) (string, error) {
 	if err != nil || len(changed) == 0 {
 		return "", err
 	}
-	return ", before changes of the simulated code", nil
+	return ", before changes of the code that it measures", nil
 }
 
 // grid is a table that is filled cell by cell. Rows and columns are in the order of their first cell.
@@ -125,6 +127,21 @@ func faultTable(of *Record) string {
 		g.set(r.Name[:at], r.Name[at+2:], cell)
 	}
 	return g.markdown("27 machines, 10 Gbit/s: seconds until the tolerance is met (faster than sync by)")
+}
+
+// localhostTable returns the predicted and the real time of runs, and the error of the prediction.
+func localhostTable(of *Record) string {
+	var g grid
+	for i := range of.Results {
+		r := &of.Results[i]
+		scheme, rest, _ := strings.Cut(r.Name, ", ")
+		peers, what, predicted := strings.Cut(rest, ": predicted ")
+		if predicted && len(r.Peers) > 0 {
+			cell := fmt.Sprintf("%s, %s (%+.0f %%)", number(r.Value), number(r.Peers[0].Value), math.Round(100*(r.Peers[0].Ratio-1))+0)
+			g.set(peers, scheme+": "+what, cell)
+		}
+	}
+	return g.markdown("predicted, real (error); seconds, sweeps")
 }
 
 // mapSentence returns the ratios of the map at three of its corners and the smallest one.

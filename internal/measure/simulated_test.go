@@ -34,6 +34,9 @@ func TestTablesOfSimulatedClusters(t *testing.T) {
 			One("grid-10ms, 256³, 64 machines, boxes, overlap, Richardson hybrid", "%", 48))},
 		"faults": {simulatedExample("faults", One("no fault: sync", "s", 0.6), One("no fault: async", "s", 0.5).Against("sync", []float64{0.6}),
 			One("a machine lost: sync", "s", 9.99))},
+		"localhost": {simulatedExample("localhost",
+			One("sync, 1 peers: predicted time", "s", 1.2).Against("real", []float64{1}),
+			One("async, 2 peers, a wire: predicted sweeps", "sweeps", 90).Against("real", []float64{100}))},
 		"map": {simulatedExample("map",
 			One("latency 10µs, one machine of 27 1 times slower: synchronous", "s", 0.5).Against("asynchronous", []float64{0.5}),
 			One("latency 10µs, one machine of 27 8 times slower: synchronous", "s", 3.5).Against("asynchronous", []float64{0.5}),
@@ -42,7 +45,7 @@ func TestTablesOfSimulatedClusters(t *testing.T) {
 	got, err := simulatedTables(root, records)
 	require.NoError(t, err)
 	source := func(part string) string {
-		return "\nRecord: [0123abc](../experiments/results/" + part + ".md), 2026-11-23, before changes of the simulated code.\n"
+		return "\nRecord: [0123abc](../experiments/results/" + part + ".md), 2026-11-23, before changes of the code that it measures.\n"
 	}
 	require.Equal(t, map[string]string{
 		"whatif": "| 64 machines, 256³: seconds of the published run (faster by) | graphene-eth | graphene-ib |\n|---|---|---|\n" +
@@ -53,6 +56,8 @@ func TestTablesOfSimulatedClusters(t *testing.T) {
 			"| graphene-ib, 256³, sync | 85.5 % | 56.3 % |\n| grid-10ms, 256³, hybrid | 48 % | |\n" + source("efficiency"),
 		"faults": "| 27 machines, 10 Gbit/s: seconds until the tolerance is met (faster than sync by) | sync | async |\n|---|---|---|\n" +
 			"| no fault | 0.6 | 0.5 (1.2) |\n| a machine lost | 9.99 | |\n" + source("faults"),
+		"localhost": "| predicted, real (error); seconds, sweeps | sync: time | async: sweeps |\n|---|---|---|\n" +
+			"| 1 peers | 1.2, 1 (+20 %) | |\n| 2 peers, a wire | | 90, 100 (-10 %) |\n" + source("localhost"),
 		"map": "Synchronous / asynchronous time: 1.00 with equal machines and a latency of 10 µs, 7.0 with one machine 8 times\n" +
 			"slower there, 3.0 with equal machines and a latency of 20 ms; 1.00 at least.\n" + source("map"),
 	}, got)
