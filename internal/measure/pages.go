@@ -82,7 +82,7 @@ const headlineHeader = "| what | ours | peer or limit | ratio | target | record 
 
 // headlineTable returns the table of some results: of each from the newest record that has it. A sentence below names the
 // parts whose sources have changed since.
-func headlineTable(root string, records map[string][]*Record, rows [][2]string) (string, error) {
+func headlineTable(now *sources, records map[string][]*Record, rows [][2]string) (string, error) {
 	var b strings.Builder
 	var older []string
 	b.WriteString(headlineHeader)
@@ -93,7 +93,7 @@ func headlineTable(root string, records map[string][]*Record, rows [][2]string) 
 		}
 		value, peers, ratio := r.values()
 		b.WriteString("| " + strings.Join([]string{r.Name, value, peers, ratio, r.goal(), of.cite()}, " | ") + " |\n")
-		changed, err := of.changedSince(root)
+		changed, err := of.changedSince(now)
 		if err != nil {
 			return "", err
 		}
@@ -137,14 +137,15 @@ func pages(root string) (map[string]map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	now := &sources{root: root}
 	front := map[string]string{}
 	out := map[string]map[string]string{filepath.Join(root, "docs", "performance.md"): front}
 	for section, rows := range headlines {
-		if front[section], err = headlineTable(root, records, rows); err != nil {
+		if front[section], err = headlineTable(now, records, rows); err != nil {
 			return nil, err
 		}
 	}
-	simulation, err := simulatedTables(root, records)
+	simulation, err := simulatedTables(now, records)
 	if err != nil {
 		return nil, err
 	}

@@ -37,9 +37,10 @@ func TestPerformanceIsMadeFromTheRecords(t *testing.T) {
 
 // The age of every headline is known: its part has sources.
 func TestPartsOfHeadlinesHaveSources(t *testing.T) {
+	now := &sources{root: root}
 	for _, rows := range headlines {
 		for _, row := range rows {
-			sums, err := sourcesOf(root, row[0])
+			sums, err := now.of(row[0])
 			require.NoError(t, err, row[0])
 			require.NotEmpty(t, sums, "partSources: part %s", row[0])
 		}
@@ -48,16 +49,16 @@ func TestPartsOfHeadlinesHaveSources(t *testing.T) {
 
 // The sentence below a table of headlines names the parts whose sources differ from those of their records, once.
 func TestHeadlinesNameThePartsThatAreOlder(t *testing.T) {
-	of := example()
+	of, now := example(), &sources{root: root}
 	of.Part = "kernels"
 	rows := [][2]string{{"kernels", "go"}, {"kernels", "C"}}
 	records := map[string][]*Record{"kernels": {of}}
-	text, err := headlineTable(root, records, rows)
+	text, err := headlineTable(now, records, rows)
 	require.NoError(t, err)
 	require.True(t, strings.HasSuffix(text, "\n\nMeasured before changes of the code that they measure: kernels.\n"), text)
-	of.Sources, err = sourcesOf(root, "kernels")
+	of.Sources, err = now.of("kernels")
 	require.NoError(t, err)
-	text, err = headlineTable(root, records, rows)
+	text, err = headlineTable(now, records, rows)
 	require.NoError(t, err)
 	require.NotContains(t, text, "before changes of")
 }
@@ -72,18 +73,18 @@ func TestPerformanceIsShort(t *testing.T) {
 }
 
 func TestHeadlinesAreOfTheNewestRecordThatHasThem(t *testing.T) {
-	old, of := example(), example()
+	old, of, now := example(), example(), &sources{root: root}
 	old.dir, of.dir = "bench/results", "bench/results"
 	old.Commit, of.Results = "89abcde", of.Results[1:]
 	records := map[string][]*Record{"sweep": {of, old}}
-	text, err := headlineTable(root, records, [][2]string{{"sweep", "go"}})
+	text, err := headlineTable(now, records, [][2]string{{"sweep", "go"}})
 	require.NoError(t, err)
-	abbreviated, err := headlineTable(root, records, [][2]string{{"sweep", "g…"}})
+	abbreviated, err := headlineTable(now, records, [][2]string{{"sweep", "g…"}})
 	require.NoError(t, err)
 	require.Equal(t, text, abbreviated)
 	require.Equal(t, headlineHeader+"| go | 0.3 GLUP/s | C 0.6 | 0.5 | ≥ 0.9 × C: **not met** | "+
 		"[89abcde](../bench/results/sweep.md), 2026-11-23 |\n", text)
-	_, err = headlineTable(root, records, [][2]string{{"sweep", "rust"}})
+	_, err = headlineTable(now, records, [][2]string{{"sweep", "rust"}})
 	require.ErrorContains(t, err, `no record of part sweep has "rust"`)
 }
 

@@ -180,7 +180,7 @@ func (p *Program) part(ctx context.Context, r *Run, part Part) error {
 	record := newRecord(ctx, r.Root, part.Name, r.Rounds)
 	r.Results = nil
 	var err error
-	if record.Sources, err = sourcesOf(r.Root, part.Name); err != nil {
+	if record.Sources, err = (&sources{root: r.Root}).of(part.Name); err != nil {
 		return err
 	}
 	if err := part.Measure(ctx, r); err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // simulatedTables returns the sections of docs/simulation.md, each made from the newest record of an experiment.
-func simulatedTables(root string, records map[string][]*Record) (map[string]string, error) {
+func simulatedTables(now *sources, records map[string][]*Record) (map[string]string, error) {
 	out := map[string]string{}
 	for part, write := range map[string]func(*Record) string{
 		"whatif": whatIfTable, "efficiency": efficiencyTable, "faults": faultTable, "map": mapSentence,
@@ -19,7 +19,7 @@ func simulatedTables(root string, records map[string][]*Record) (map[string]stri
 			return nil, fmt.Errorf("docs/simulation.md: no record of part %s", part)
 		}
 		of := records[part][0]
-		older, err := of.older(root)
+		older, err := of.older(now)
 		if err != nil {
 			return nil, err
 		}
@@ -34,8 +34,8 @@ func (r *Record) cite() string {
 }
 
 // older returns the words for a figure of the record if what it measures has changed since, and "" if it has not.
-func (r *Record) older(root string) (string, error) {
-	changed, err := r.changedSince(root)
+func (r *Record) older(now *sources) (string, error) {
+	changed, err := r.changedSince(now)
 	if err != nil || len(changed) == 0 {
 		return "", err
 	}

@@ -42,7 +42,8 @@ func TestTablesOfSimulatedClusters(t *testing.T) {
 			One("latency 10µs, one machine of 27 8 times slower: synchronous", "s", 3.5).Against("asynchronous", []float64{0.5}),
 			One("latency 20ms, one machine of 27 1 times slower: synchronous", "s", 1.5).Against("asynchronous", []float64{0.5}))},
 	}
-	got, err := simulatedTables(root, records)
+	now := &sources{root: root}
+	got, err := simulatedTables(now, records)
 	require.NoError(t, err)
 	source := func(part string) string {
 		return "\nRecord: [0123abc](../experiments/results/" + part + ".md), 2026-11-23, before changes of the code that it measures.\n"
@@ -62,13 +63,13 @@ func TestTablesOfSimulatedClusters(t *testing.T) {
 			"slower there, 3.0 with equal machines and a latency of 20 ms; 1.00 at least.\n" + source("map"),
 	}, got)
 
-	records["map"][0].Sources, err = sourcesOf(root, "map")
+	records["map"][0].Sources, err = now.of("map")
 	require.NoError(t, err)
-	got, err = simulatedTables(root, records)
+	got, err = simulatedTables(now, records)
 	require.NoError(t, err)
 	require.NotContains(t, got["map"], "before changes of")
 	delete(records, "faults")
-	_, err = simulatedTables(root, records)
+	_, err = simulatedTables(now, records)
 	require.ErrorContains(t, err, "no record of part faults")
 }
 

@@ -52,17 +52,29 @@ func partSources(part string) []string {
 	}[part]
 }
 
-// sourcesOf returns the checksums of the sources of a part by directory.
-func sourcesOf(root, part string) (map[string]string, error) {
-	sums := map[string]string{}
-	for _, dir := range partSources(part) {
-		sum, err := checksum(filepath.Join(root, dir))
-		if err != nil {
-			return nil, err
-		}
-		sums[dir] = sum
+// sources has the checksums of directories of the module at root, each computed once.
+type sources struct {
+	root string
+	sums map[string]string
+}
+
+// of returns the checksums of the sources of a part by directory.
+func (s *sources) of(part string) (map[string]string, error) {
+	if s.sums == nil {
+		s.sums = map[string]string{}
 	}
-	return sums, nil
+	out := map[string]string{}
+	for _, dir := range partSources(part) {
+		if s.sums[dir] == "" {
+			sum, err := checksum(filepath.Join(s.root, dir))
+			if err != nil {
+				return nil, err
+			}
+			s.sums[dir] = sum
+		}
+		out[dir] = s.sums[dir]
+	}
+	return out, nil
 }
 
 // checksum returns a checksum of all files below a directory but tests, in the order of their names. Comments and the
@@ -117,8 +129,8 @@ func tokens(text []byte) []byte {
 }
 
 // changedSince returns the directories of a part whose sources have changed since the record, all if it has none.
-func (r *Record) changedSince(root string) ([]string, error) {
-	now, err := sourcesOf(root, r.Part)
+func (r *Record) changedSince(s *sources) ([]string, error) {
+	now, err := s.of(r.Part)
 	if err != nil {
 		return nil, err
 	}
