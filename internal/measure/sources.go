@@ -19,36 +19,36 @@ import (
 func partSources(part string) []string {
 	protocol := []string{"ether", "microproto", "p2psap"}
 	multigrid := []string{"internal/kernel", "solver/multilevel", "solver/problem"}
-	schwarz := append(slices.Clip(multigrid), "solver/schwarz")
-	richardson := []string{
-		"internal/virtual", "microproto", "p2psap", "simulate", "solver/exchange", "solver/iterate", "solver/problem",
-		"solver/richardson",
+	iterations := []string{
+		"internal/virtual", "microproto", "p2psap", "solver/exchange", "solver/iterate", "solver/problem", "solver/richardson",
 	}
-	simulated := append(slices.Clip(richardson), "internal/kernel", "solver/multilevel", "solver/schwarz")
+	clusters := append(slices.Clip(iterations), "simulate")
+	methods := []string{"internal/kernel", "solver/multilevel", "solver/schwarz"}
+	simulator := append(append(slices.Clip(iterations), methods...), "internal/sim") // without descriptions of clusters
 	processes := append(slices.Clip(protocol), "internal/kernel", "obstacle", "shm", "solver")
 	return map[string][]string{
 		"age":        protocol,
-		"best":       append(slices.Clip(simulated), "internal/sim"),
+		"best":       simulator,
 		"copies":     processes,
-		"efficiency": richardson,
-		"faults":     richardson,
+		"efficiency": clusters,
+		"faults":     clusters,
 		"goodput":    protocol,
 		"kernels":    {"internal/kernel"},
 		"localhost":  append(slices.Clip(processes), "internal/virtual", "simulate"),
-		"losses":     append(slices.Clip(simulated), "solver/repair"),
-		"map":        richardson,
+		"losses":     append(append(slices.Clip(clusters), methods...), "solver/repair"),
+		"map":        clusters,
 		"memory":     processes,
 		"multigrid":  multigrid,
 		"parts":      processes,
 		"petsc":      multigrid,
-		"published":  append(slices.Clip(richardson), "experiments/internal/published"),
-		"schemes":    append(slices.Clip(simulated), "internal/sim"),
-		"schwarz":    schwarz,
-		"simulator":  richardson,
+		"published":  append(slices.Clip(clusters), "experiments/internal/published"),
+		"schemes":    simulator,
+		"schwarz":    simulator,
+		"simulator":  clusters,
 		"speedup":    processes,
 		"survive":    processes,
 		"transport":  append(slices.Clip(protocol), "shm"),
-		"whatif":     simulated,
+		"whatif":     append(slices.Clip(clusters), methods...),
 	}[part]
 }
 
