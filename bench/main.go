@@ -1,11 +1,12 @@
 // Command bench measures speed and memory, to compare commits, or this project with other programs
 // and with the limits of the machine. It prints a table of each part, records it under
-// bench/results and makes the tables of docs/performance.md and of the pages beside the records from them.
+// bench/results and makes the tables of docs/performance.md, docs/simulation.md and the pages beside
+// the records from them.
 //
 //	go run ./bench                        every part
 //	go run ./bench -list                  what the parts are
 //	go run ./bench -only sweep,dispatch   some of them
-//	go run ./bench -report                docs/performance.md from the records, without measuring
+//	go run ./bench -report                tables of docs from the records, without measuring
 //	go run ./bench -against 7e57fed       this tree and that commit, in turn
 //
 // Everything that is compared runs in turn within each round. Measure on a machine that does
@@ -59,7 +60,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&e.host, "host", "127.0.0.1", "address of this end")
 	flag.StringVar(&e.call, "call", "", "address of the other end; without it this end waits to be called")
 	base := flag.String("against", "", "compare this tree with a commit, built in a temporary worktree, in turn")
-	report := flag.Bool("report", false, "make docs/performance.md from the records")
+	report := flag.Bool("report", false, "make the tables of docs/performance.md and docs/simulation.md from the records")
 	if err := p.Parse(); err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func faults(ctx context.Context, r *measure.Run) error {
 		if err != nil {
 			return err
 		}
-		name := "a machine lost, " + s.Name() + ": until the run ends with the error that names it"
+		name := "a machine lost, until the run ends with the error that names it: " + s.Name()
 		r.Add(measure.One(name, "s", after).AtMost(12))
 	}
 	return nil

@@ -2,6 +2,7 @@ package solver
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -297,7 +298,6 @@ func TestUnreachableSolutionStagnates(t *testing.T) {
 			s, err := Solve(t.Context(), p, Options{Method: problem.MethodConfig{Name: name}, MaxSweeps: 1 << 22, Threads: 1})
 			require.ErrorIs(t, err, ErrNotConverged, name)
 			require.Equal(t, iterate.Stagnated, s.Reason, name)
-			require.LessOrEqual(t, s.RelativeResidual, 1., name)
 		}
 	}
 }

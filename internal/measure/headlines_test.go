@@ -21,7 +21,7 @@ var (
 func saysOlder(line string) bool { return strings.Contains(line, "before changes of") }
 
 // checkHeadline returns what is wrong with a headline of a part; "": nothing.
-func checkHeadline(line string, records []*Record, root string) (string, error) {
+func checkHeadline(line string, records []*Record, now *sources) (string, error) {
 	cited := citedCommit.FindStringSubmatch(line)
 	if cited == nil {
 		return "it cites no commit as [0123abc](…)", nil
@@ -32,7 +32,7 @@ func checkHeadline(line string, records []*Record, root string) (string, error) 
 	changed := []string{"what it measures: there is no record of this commit"}
 	if i >= 0 {
 		var err error
-		if changed, err = records[i].changedSince(root); err != nil {
+		if changed, err = records[i].changedSince(now); err != nil {
 			return "", err
 		}
 	}
@@ -54,6 +54,7 @@ func TestHeadlinesSayWhenTheyAreOlder(t *testing.T) {
 	require.NoError(t, err)
 	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	require.NoError(t, err)
+	now := &sources{root: root}
 	for _, file := range append(files, filepath.Join(root, "README.md")) {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -63,7 +64,7 @@ func TestHeadlinesSayWhenTheyAreOlder(t *testing.T) {
 				continue
 			}
 			require.NotEmpty(t, partSources(mark[1]), "%s:%d: part %s", file, at+1, mark[1])
-			wrong, err := checkHeadline(line, records[mark[1]], root)
+			wrong, err := checkHeadline(line, records[mark[1]], now)
 			require.NoError(t, err)
 			if wrong != "" {
 				t.Errorf("%s:%d: the figures of %s: %s", filepath.Base(file), at+1, mark[1], wrong)
@@ -83,12 +84,12 @@ func TestCheckHeadline(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(root, dir, "a.go"), []byte("package a\n\nvar x = 1\n"), 0o644))
 	}
-	sums, err := sourcesOf(root, "multigrid")
+	sums, err := (&sources{root: root}).of("multigrid")
 	require.NoError(t, err)
 	records := []*Record{{Part: "multigrid", Commit: "0123abc", Sources: sums}}
 	check := func(line, want string) {
 		t.Helper()
-		got, err := checkHeadline(line, records, root)
+		got, err := checkHeadline(line, records, &sources{root: root})
 		require.NoError(t, err)
 		if want == "" {
 			require.Empty(t, got)

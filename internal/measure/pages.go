@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
 
-// headlines are the sections of docs/performance.md, with the parts and results in their tables.
+// headlines are the sections of docs/performance.md, with the parts and results in their tables. A name that ends with … is
+// the beginning of a result's name.
 var headlines = map[string][][2]string{
 	"numerics": {
 		{"petsc", "255³ to 1e-6 by multigrid: time"},
@@ -25,13 +25,10 @@ var headlines = map[string][][2]string{
 		{"parts", "one of two peers 5 × slower, synchronous, 96³: parts that move"},
 	},
 	"schemes": {
+		{"best", "64³, 16 peers, one 5 times slower: best synchronous method, …"},
+		{"best", "128³, two sites, round trip 20 ms, 2 peers each: best synchronous method, …"},
 		{"schemes", "64³, 16 peers, one in the middle 5 times slower, Richardson: synchronous, virtual time"},
-		{"schemes", "64³, 16 peers, one in the middle 5 times slower, Schwarz: synchronous, virtual time"},
 		{"schemes", "128³, two sites, round trip 20 ms, 2 peers each, to 1e-4, Richardson: synchronous, virtual time"},
-		{"schemes", "128³, two sites, round trip 20 ms, 2 peers each, to 1e-6, Schwarz: synchronous, virtual time"},
-		{"schemes", "128³, two sites, round trip 20 ms, 2 peers each, to 1e-6, multigrid against Schwarz: synchronous, virtual time"},
-		{"petsc", "63³ to 1e-6 by multigrid: time"},
-		{"petsc", "127³ to 1e-6 by multigrid: time"},
 		{"faults", "no fault: async"},
 		{"faults", "one machine 5 times slower: async"},
 		{"faults", "1 % of the frames lost: async"},
@@ -83,9 +80,11 @@ var headlines = map[string][][2]string{
 
 const headlineHeader = "| what | ours | peer or limit | ratio | target | record |\n|---|---|---|---|---|---|\n"
 
-// headlineTable returns the table of some results: of each from the newest record that has it.
-func headlineTable(records map[string][]*Record, rows [][2]string) (string, error) {
+// headlineTable returns the table of some results: of each from the newest record that has it. A sentence below names the
+// parts whose sources have changed since.
+func headlineTable(now *sources, records map[string][]*Record, rows [][2]string) (string, error) {
 	var b strings.Builder
+	var older []string
 	b.WriteString(headlineHeader)
 	for _, row := range rows {
 		of, r := newest(records[row[0]], row[1])
@@ -93,8 +92,17 @@ func headlineTable(records map[string][]*Record, rows [][2]string) (string, erro
 			return "", fmt.Errorf("no record of part %s has %q, a row of docs/performance.md", row[0], row[1])
 		}
 		value, peers, ratio := r.values()
-		record := fmt.Sprintf("[%s](%s), %s", of.Commit, link(of), of.Date.Format(time.DateOnly))
-		b.WriteString("| " + strings.Join([]string{r.Name, value, peers, ratio, r.goal(), record}, " | ") + " |\n")
+		b.WriteString("| " + strings.Join([]string{r.Name, value, peers, ratio, r.goal(), of.cite()}, " | ") + " |\n")
+		changed, err := of.changedSince(now)
+		if err != nil {
+			return "", err
+		}
+		if len(changed) > 0 && !slices.Contains(older, row[0]) {
+			older = append(older, row[0])
+		}
+	}
+	if len(older) > 0 {
+		fmt.Fprintf(&b, "\nMeasured before changes of the code that they measure: %s.\n", strings.Join(older, ", "))
 	}
 	return b.String(), nil
 }
@@ -103,12 +111,18 @@ func headlineTable(records map[string][]*Record, rows [][2]string) (string, erro
 func newest(records []*Record, name string) (*Record, *Result) {
 	for _, of := range records {
 		for i := range of.Results {
-			if of.Results[i].Name == name {
+			if of.Results[i].is(name) {
 				return of, &of.Results[i]
 			}
 		}
 	}
 	return nil, nil
+}
+
+// is reports whether a result has a name, or begins with what is before the … at the end of it.
+func (r *Result) is(name string) bool {
+	beginning, cut := strings.CutSuffix(name, "…")
+	return r.Name == name || cut && strings.HasPrefix(r.Name, beginning)
 }
 
 // link returns the target of a link from docs to the page of a record's part.
@@ -117,19 +131,25 @@ func link(r *Record) string {
 	return "../" + program + "/results/" + r.Part + ".md"
 }
 
-// pages returns the sections of docs/performance.md and of the page of each part, which lies beside its records, by file.
+// pages returns the sections of docs/performance.md, of docs/simulation.md and of the page of each part, which lies beside its records, by file.
 func pages(root string) (map[string]map[string]string, error) {
 	records, err := readRecords(filepath.Join(root, "bench", "results"), filepath.Join(root, "experiments", "results"))
 	if err != nil {
 		return nil, err
 	}
+	now := &sources{root: root}
 	front := map[string]string{}
 	out := map[string]map[string]string{filepath.Join(root, "docs", "performance.md"): front}
 	for section, rows := range headlines {
-		if front[section], err = headlineTable(records, rows); err != nil {
+		if front[section], err = headlineTable(now, records, rows); err != nil {
 			return nil, err
 		}
 	}
+	simulation, err := simulatedTables(now, records)
+	if err != nil {
+		return nil, err
+	}
+	out[filepath.Join(root, "docs", "simulation.md")] = simulation
 	var list []string
 	for _, part := range slices.SortedFunc(maps.Keys(records), func(a, b string) int {
 		return cmp.Or(cmp.Compare(records[a][0].dir, records[b][0].dir), cmp.Compare(a, b))
@@ -160,7 +180,7 @@ func titleOf(page string) (string, error) {
 	return title, nil
 }
 
-// Report writes the tables of docs/performance.md and of the pages of all parts from the records of the module at root.
+// Report writes the tables of docs/performance.md, of docs/simulation.md and of the pages of all parts from the records of the module at root.
 func Report(root string) error {
 	all, err := pages(root)
 	if err != nil {

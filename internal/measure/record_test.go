@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ func TestPerformanceIsMadeFromTheRecords(t *testing.T) {
 		require.NoError(t, err)
 		want, err := Fill(string(text), sections)
 		require.NoError(t, err)
-		require.Equal(t, want, string(text), page)
+		require.Equal(t, want, string(text), "%s: run make performance", page)
 	}
 	for _, program := range []string{"bench", "experiments"} {
 		files, err := filepath.Glob(filepath.Join(root, program, "results", "*.md"))
@@ -32,6 +33,34 @@ func TestPerformanceIsMadeFromTheRecords(t *testing.T) {
 			require.Contains(t, all, f, "a page without a record")
 		}
 	}
+}
+
+// The age of every headline is known: its part has sources.
+func TestPartsOfHeadlinesHaveSources(t *testing.T) {
+	now := &sources{root: root}
+	for _, rows := range headlines {
+		for _, row := range rows {
+			sums, err := now.of(row[0])
+			require.NoError(t, err, row[0])
+			require.NotEmpty(t, sums, "partSources: part %s", row[0])
+		}
+	}
+}
+
+// The sentence below a table of headlines names the parts whose sources differ from those of their records, once.
+func TestHeadlinesNameThePartsThatAreOlder(t *testing.T) {
+	of, now := example(), &sources{root: root}
+	of.Part = "kernels"
+	rows := [][2]string{{"kernels", "go"}, {"kernels", "C"}}
+	records := map[string][]*Record{"kernels": {of}}
+	text, err := headlineTable(now, records, rows)
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(text, "\n\nMeasured before changes of the code that they measure: kernels.\n"), text)
+	of.Sources, err = now.of("kernels")
+	require.NoError(t, err)
+	text, err = headlineTable(now, records, rows)
+	require.NoError(t, err)
+	require.NotContains(t, text, "before changes of")
 }
 
 // docs/performance.md is short enough to be read: its tables have at most 60 rows.
@@ -44,15 +73,18 @@ func TestPerformanceIsShort(t *testing.T) {
 }
 
 func TestHeadlinesAreOfTheNewestRecordThatHasThem(t *testing.T) {
-	old, of := example(), example()
+	old, of, now := example(), example(), &sources{root: root}
 	old.dir, of.dir = "bench/results", "bench/results"
 	old.Commit, of.Results = "89abcde", of.Results[1:]
 	records := map[string][]*Record{"sweep": {of, old}}
-	text, err := headlineTable(records, [][2]string{{"sweep", "go"}})
+	text, err := headlineTable(now, records, [][2]string{{"sweep", "go"}})
 	require.NoError(t, err)
+	abbreviated, err := headlineTable(now, records, [][2]string{{"sweep", "g…"}})
+	require.NoError(t, err)
+	require.Equal(t, text, abbreviated)
 	require.Equal(t, headlineHeader+"| go | 0.3 GLUP/s | C 0.6 | 0.5 | ≥ 0.9 × C: **not met** | "+
 		"[89abcde](../bench/results/sweep.md), 2026-11-23 |\n", text)
-	_, err = headlineTable(records, [][2]string{{"sweep", "rust"}})
+	_, err = headlineTable(now, records, [][2]string{{"sweep", "rust"}})
 	require.ErrorContains(t, err, `no record of part sweep has "rust"`)
 }
 

@@ -1,5 +1,6 @@
 // Package measure runs the parts of a program that measures, keeps what they measured as records,
-// and makes the tables of docs/performance.md, and of the pages beside the records, from them. bench and experiments are such programs.
+// and makes the tables of docs/performance.md, docs/simulation.md and the pages beside the records from them. bench and
+// experiments are such programs.
 package measure
 
 import (
@@ -179,7 +180,7 @@ func (p *Program) part(ctx context.Context, r *Run, part Part) error {
 	record := newRecord(ctx, r.Root, part.Name, r.Rounds)
 	r.Results = nil
 	var err error
-	if record.Sources, err = sourcesOf(r.Root, part.Name); err != nil {
+	if record.Sources, err = (&sources{root: r.Root}).of(part.Name); err != nil {
 		return err
 	}
 	if err := part.Measure(ctx, r); err != nil {

@@ -17,34 +17,64 @@ import (
 // their checksums, so that a test finds headlines that are older than what they measure. Parts that no document quotes
 // as a headline have none.
 func partSources(part string) []string {
-	simulated := []string{
-		"internal/virtual", "microproto", "p2psap", "simulate", "solver/exchange", "solver/iterate", "solver/problem",
-		"solver/richardson",
+	protocol := []string{"ether", "microproto", "p2psap"}
+	multigrid := []string{"internal/kernel", "solver/multilevel", "solver/problem"}
+	iterations := []string{
+		"internal/virtual", "microproto", "p2psap", "solver/exchange", "solver/iterate", "solver/problem", "solver/richardson",
 	}
+	clusters := append(slices.Clip(iterations), "simulate")
+	methods := []string{"internal/kernel", "solver/multilevel", "solver/schwarz"}
+	simulator := append(append(slices.Clip(iterations), methods...), "internal/sim") // without descriptions of clusters
+	processes := append(slices.Clip(protocol), "internal/kernel", "obstacle", "shm", "solver")
 	return map[string][]string{
-		"published":  append(simulated, "experiments/internal/published"),
-		"schemes":    simulated,
-		"whatif":     simulated,
-		"efficiency": simulated,
-		"map":        simulated,
-		"faults":     simulated,
-		"multigrid":  {"internal/kernel", "solver/multilevel", "solver/problem"},
-		"petsc":      {"internal/kernel", "solver/multilevel", "solver/problem"},
-		"schwarz":    {"internal/kernel", "solver/multilevel", "solver/problem", "solver/schwarz"},
+		"age":        protocol,
+		"best":       simulator,
+		"copies":     processes,
+		"efficiency": clusters,
+		"faults":     clusters,
+		"goodput":    protocol,
+		"kernels":    {"internal/kernel"},
+		"localhost":  append(slices.Clip(processes), "internal/virtual", "simulate"),
+		"losses":     append(append(slices.Clip(clusters), methods...), "solver/repair"),
+		"map":        clusters,
+		"memory":     processes,
+		"multigrid":  multigrid,
+		"parts":      processes,
+		"petsc":      multigrid,
+		"published":  append(slices.Clip(clusters), "experiments/internal/published"),
+		"schemes":    simulator,
+		"schwarz":    simulator,
+		"simulator":  clusters,
+		"speedup":    processes,
+		"survive":    processes,
+		"transport":  append(slices.Clip(protocol), "shm"),
+		"whatif":     append(slices.Clip(clusters), methods...),
 	}[part]
 }
 
-// sourcesOf returns the checksums of the sources of a part by directory.
-func sourcesOf(root, part string) (map[string]string, error) {
-	sums := map[string]string{}
-	for _, dir := range partSources(part) {
-		sum, err := checksum(filepath.Join(root, dir))
-		if err != nil {
-			return nil, err
-		}
-		sums[dir] = sum
+// sources has the checksums of directories of the module at root, each computed once.
+type sources struct {
+	root string
+	sums map[string]string
+}
+
+// of returns the checksums of the sources of a part by directory.
+func (s *sources) of(part string) (map[string]string, error) {
+	if s.sums == nil {
+		s.sums = map[string]string{}
 	}
-	return sums, nil
+	out := map[string]string{}
+	for _, dir := range partSources(part) {
+		if s.sums[dir] == "" {
+			sum, err := checksum(filepath.Join(s.root, dir))
+			if err != nil {
+				return nil, err
+			}
+			s.sums[dir] = sum
+		}
+		out[dir] = s.sums[dir]
+	}
+	return out, nil
 }
 
 // checksum returns a checksum of all files below a directory but tests, in the order of their names. Comments and the
@@ -99,8 +129,8 @@ func tokens(text []byte) []byte {
 }
 
 // changedSince returns the directories of a part whose sources have changed since the record, all if it has none.
-func (r *Record) changedSince(root string) ([]string, error) {
-	now, err := sourcesOf(root, r.Part)
+func (r *Record) changedSince(s *sources) ([]string, error) {
+	now, err := s.of(r.Part)
 	if err != nil {
 		return nil, err
 	}
