@@ -43,8 +43,8 @@ func (m *machine) queued(f *flight) bool {
 	return true
 }
 
-// protocolLag is how far a core of the protocol may be behind before received flights wait, and the relaxing thread with
-// a message that has a cost of its own.
+// protocolLag is how far a core of the protocol may be behind before received flights wait, and the relaxing thread
+// with a message that has a cost of its own.
 const protocolLag = 100 * time.Microsecond
 
 // behind reports whether the protocol must wait: the relaxing thread is owed more than a slice, or

@@ -11,8 +11,8 @@ import (
 )
 
 // An asynchronous thread that has a core of its own hands faces over and goes on, however far the protocol is behind on
-// another core: here two sweeps of 5 µs bring more bytes than the protocol handles in 100 µs. If messages have a cost of
-// their own, the thread waits for the protocol. On one core the protocol takes the thread's time.
+// another core: here two sweeps of 5 µs bring more bytes than the protocol handles in 100 µs. If messages have a cost
+// of their own, the thread waits for the protocol. On one core the protocol takes the thread's time.
 func TestAsynchronousThreadDoesNotWaitForTheProtocol(t *testing.T) {
 	relaxing := 8 * 8 * 8 * 10 * time.Nanosecond
 	sweep := func(c cluster.Class) time.Duration {

@@ -220,9 +220,9 @@ func (m *machine) chargeSegments(first, last microproto.Instant, cost time.Durat
 	return from, to
 }
 
-// Sends implements World: a message's own cost. That of its segments is charged when they leave. A message without a cost
-// of its own is left in memory, where a newer asynchronous one replaces it, and the relaxing thread goes on. One with a
-// cost needs the protocol, which must not be further behind than protocolLag.
+// Sends implements World: a message's own cost. That of its segments is charged when they leave. A message without a
+// cost of its own is left in memory, where a newer asynchronous one replaces it, and the relaxing thread goes on. One
+// with a cost needs the protocol, which must not be further behind than protocolLag.
 func (m *machine) Sends(*virtual.Host) time.Duration {
 	took := m.chargeMessage(m.class.Send.Message, false)
 	if !m.shared && m.class.Send.Message > 0 {
