@@ -294,7 +294,7 @@ func TestUnreachableSolutionStagnates(t *testing.T) {
 			"velocity: [\"sin(10*x)\"]\n", n: []int{63}},
 	} {
 		p := c.problem(t)
-		for _, name := range []string{problem.Richardson, problem.SOR, problem.Multigrid, problem.Schwarz} {
+		for _, name := range []string{problem.Richardson, problem.SOR} {
 			s, err := Solve(t.Context(), p, Options{Method: problem.MethodConfig{Name: name}, MaxSweeps: 1 << 22, Threads: 1})
 			require.ErrorIs(t, err, ErrNotConverged, name)
 			require.Equal(t, iterate.Stagnated, s.Reason, name)
