@@ -68,22 +68,22 @@ func (r Result) Against(name string, rounds []float64) Result {
 }
 
 // AtLeast sets a lower bound on the median as the target.
-func (r Result) AtLeast(v float64) Result { return r.target(r.Value >= v, "≥ %g", v) }
+func (r Result) AtLeast(v float64) Result { return r.target(r.Value >= v, "≥ %.4g", v) }
 
 // AtMost sets an upper bound on the median as the target.
-func (r Result) AtMost(v float64) Result { return r.target(r.Value <= v, "≤ %g", v) }
+func (r Result) AtMost(v float64) Result { return r.target(r.Value <= v, "≤ %.4g", v) }
 
 // Between sets both bounds on the median as the target.
 func (r Result) Between(low, high float64) Result {
-	return r.target(r.Value >= low && r.Value <= high, "%g to %g", low, high)
+	return r.target(r.Value >= low && r.Value <= high, "%.4g to %.4g", low, high)
 }
 
 // BestAtMost and BestAtLeast compare the best round with the target. Other load on the machine
 // can only worsen these figures, so the best round shows what the program needs.
-func (r Result) BestAtMost(v float64) Result { return r.target(r.Low <= v, "best ≤ %g", v) }
+func (r Result) BestAtMost(v float64) Result { return r.target(r.Low <= v, "best ≤ %.4g", v) }
 
 // BestAtLeast is BestAtMost for figures that are better when larger.
-func (r Result) BestAtLeast(v float64) Result { return r.target(r.High >= v, "best ≥ %g", v) }
+func (r Result) BestAtLeast(v float64) Result { return r.target(r.High >= v, "best ≥ %.4g", v) }
 
 // RatioAtLeast sets a lower bound on the ratio to the peer added last as the target.
 func (r Result) RatioAtLeast(v float64) Result { return r.ratio("≥", v, 1) }
@@ -97,10 +97,11 @@ func (r Result) ratio(sign string, v, side float64) Result {
 		return r
 	}
 	p := r.Peers[len(r.Peers)-1]
-	return r.target(side*p.Ratio >= side*v, sign+" %.3g × %s", v, p.Name)
+	return r.target(side*p.Ratio >= side*v, sign+" %.4g × %s", v, p.Name)
 }
 
-// target adds a target. A result has met its targets if it met all of them.
+// target adds a target, whose numbers have four digits: enough for 1.005, and a product such as 3 × 5.24288 is read as 15.73.
+// A result has met its targets if it met all of them.
 func (r Result) target(met bool, format string, args ...any) Result {
 	met = met && (r.Met == nil || *r.Met)
 	r.Met = &met

@@ -102,12 +102,21 @@ func TestGateInTheAnswer(t *testing.T) {
 	p, _ := peerAt(t, g, problem.Config{})
 	require.Equal(t, iterate.OpRelax, p.Next(0).Kind)
 	synctest.Test(t, func(t *testing.T) {
-		u := make([]float64, 3)
-		go p.Solution(u)
+		u, done := make([]float64, 3), make(chan struct{})
+		go func() {
+			p.Solution(u)
+			close(done)
+		}()
 		time.Sleep(10 * poll)
-		require.Equal(t, []float64{1, 0, 0}, u)
+		synctest.Wait()
+		require.Equal(t, 1.0, u[0], "the first half is written") // the rest belongs to Solution, which writes it later
+		select {
+		case <-done:
+			require.Fail(t, "the answer is complete at a closed gate")
+		default:
+		}
 		require.NoError(t, g.Open())
-		time.Sleep(2 * poll)
+		<-done
 		require.Equal(t, []float64{1, 2, 3}, u)
 	})
 }
