@@ -118,8 +118,8 @@ func (e *engine) result() (*Result, error) {
 		return r, err
 	}
 	all := e.run.resumed.series == nil || e.run.resumed.series.over()
-	if r.Met = e.evaluation.met; e.run.Evaluate && all && r.Met.After == 0 && r.Residual <= e.run.Solver.Tolerance {
-		r.Met = Met{max(1, r.Virtual), e.completeSweeps()}
+	if e.run.Evaluate && all {
+		r.Met = e.metBy(r.Virtual, r.Residual)
 	}
 	return r, nil
 }

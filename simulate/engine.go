@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -99,7 +100,8 @@ func newEngine(r *Config) (*engine, error) {
 	e := &engine{
 		run: r, model: r.Model, began: microproto.Never, decision: microproto.Never, bound: microproto.Instant(longestSetup),
 		slow: make([]float64, n), lost: make([]bool, n),
-		hosts: make([]*machine, n), end: microproto.Instant(longestSetup),
+		evaluation: evaluation{start: -math.Log(r.Solver.Tolerance)},
+		hosts:      make([]*machine, n), end: microproto.Instant(longestSetup),
 		recovery: recovering{
 			silentAt: make([]microproto.Instant, n), silentBy: make([]*cluster.Event, n),
 			noticedAt: slices.Repeat([]microproto.Instant{microproto.Never}, n), left: make([]bool, n),

@@ -19,6 +19,7 @@ type Met struct {
 // evaluation finds Met. It evaluates between windows, so at the same instants on any number of
 // threads.
 type evaluation struct {
+	start  float64            // level at the start of the run
 	next   microproto.Instant // no evaluation before
 	at     time.Duration      // of the last evaluation; 0: there was none
 	level  float64            // ln(residual/tolerance) at that time
@@ -27,9 +28,10 @@ type evaluation struct {
 	met    Met
 }
 
-// The next evaluation comes after half the time in which the straight line through the last two
-// levels meets the tolerance, but at least evaluateNear and at most evaluateFar of the run's age later.
-const evaluateNear, evaluateFar = 0.004, 0.25
+// The next evaluation comes after half the time in which a straight line meets the tolerance, but at least evaluateNear
+// and at most evaluateFar of the run's age later. The line is the steeper one of two: through the last two levels, and
+// through the first and the last. The last two alone may be equal, or rise, while a slow machine relaxes its block.
+const evaluateNear, evaluateFar = 0.004, 0.1
 
 // evaluate evaluates the assembled iterate if that is due. next is the instant of the next event.
 func (e *engine) evaluate(next microproto.Instant) error {
@@ -44,8 +46,20 @@ func (e *engine) evaluate(next microproto.Instant) error {
 	}
 	now := e.latest()
 	j.add(e.since(now), math.Log(v.RelativeResidual/e.run.Solver.Tolerance), e.completeSweeps())
-	j.next = now.Add(max(j.interval(), now.Sub(e.began)/time.Duration(e.hosts[0].timeline.swept)))
+	swept := e.hosts[0].timeline.swept
+	for _, m := range e.hosts {
+		swept = max(swept, m.timeline.swept)
+	}
+	j.next = now.Add(max(j.interval(), now.Sub(e.began)/time.Duration(swept)))
 	return nil
+}
+
+// metBy returns when the tolerance was met, at the latest at the end of the run with its residual.
+func (e *engine) metBy(end time.Duration, residual float64) Met {
+	if j := &e.evaluation; j.met.After == 0 && residual <= e.run.Solver.Tolerance {
+		j.add(max(1, end), math.Log(residual/e.run.Solver.Tolerance), e.completeSweeps())
+	}
+	return e.evaluation.met
 }
 
 // completeSweeps returns the number of complete sweeps of the whole grid.
@@ -80,8 +94,10 @@ func (j *evaluation) add(at time.Duration, level, sweeps float64) {
 		j.met = Met{at, sweeps}
 	}
 	j.far = evaluateFar
-	if slope := (j.level - level) / float64(at-j.at); j.at > 0 && slope > 0 {
-		j.far = level / slope / 2 / float64(at)
+	for _, slope := range []float64{(j.start - level) / float64(at), (j.level - level) / float64(at-j.at)} {
+		if slope > 0 && level > 0 {
+			j.far = min(j.far, level/slope/2/float64(at))
+		}
 	}
 	j.at = at
 	j.level, j.sweeps = level, sweeps
@@ -89,5 +105,5 @@ func (j *evaluation) add(at time.Duration, level, sweeps float64) {
 
 // interval returns the time to the next evaluation.
 func (j *evaluation) interval() time.Duration {
-	return time.Duration(max(evaluateNear, min(j.far, evaluateFar)) * float64(j.at))
+	return time.Duration(max(evaluateNear, j.far) * float64(j.at))
 }
