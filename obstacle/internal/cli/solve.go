@@ -318,11 +318,16 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	case errors.Is(err, launch.ErrInterrupted):
 		return nil, &exitError{ExitStopped, err}
 	case ctx.Err() != nil:
-		return nil, &exitError{ExitStopped, errors.New("ended at once by the second interrupt; nothing was written")}
+		return nil, endedAtOnce()
 	case err != nil:
 		return nil, failed(err)
 	}
 	return o, nil
+}
+
+// endedAtOnce returns the error of a process that a second signal has ended.
+func endedAtOnce() error {
+	return &exitError{ExitStopped, errors.New("ended at once by the second interrupt; nothing was written")}
 }
 
 // interrupts closes a.interrupt at the first signal, which requests an early end, and cancels the context at the

@@ -70,7 +70,7 @@ func (a *app) takePart(ctx context.Context, s *solveFlags) error {
 	if _, reported := errors.AsType[*peer.ReportedError](err); reported && !errors.Is(err, peer.ErrCutOff) {
 		return &exitError{code: ExitFailed} // the first process says why
 	}
-	if errors.Is(err, peer.ErrCutOff) {
+	if errors.Is(err, peer.ErrCutOff) || errors.Is(err, peer.ErrInterrupted) {
 		return &exitError{ExitStopped, err}
 	}
 	if err == nil && q.Engine == engine.Kubernetes && !q.solved.Load() && !q.answered.Load() {
