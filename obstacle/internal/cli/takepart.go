@@ -38,7 +38,7 @@ func (a *app) takePart(ctx context.Context, s *solveFlags) error {
 	}
 	o.Led = func(work *rendezvous.Assign, spec []byte, out *launch.Outcome) error {
 		q.answered.Store(true)
-		return a.answerInstead(s, work, spec, out)
+		return a.answerInstead(ctx, s, work, spec, out)
 	}
 	o.Over = func(solved bool) { q.over.Store(true); q.solved.Store(solved) }
 	if q.OneHost {
@@ -144,7 +144,9 @@ func (q *request) otherTasks(most int) (addresses []string, port int) {
 }
 
 // answerInstead prints and writes the answer of a run that this process has led after the loss of the first one.
-func (a *app) answerInstead(s *solveFlags, work *rendezvous.Assign, spec []byte, o *launch.Outcome) error {
+func (a *app) answerInstead(
+	ctx context.Context, s *solveFlags, work *rendezvous.Assign, spec []byte, o *launch.Outcome,
+) error {
 	if o.U == nil {
 		return failed(errors.New(o.Failure))
 	}
@@ -169,5 +171,5 @@ func (a *app) answerInstead(s *solveFlags, work *rendezvous.Assign, spec []byte,
 		}
 	}
 	q.outputHost, _ = os.Hostname()
-	return a.answer(&q, w, o, steps, out, places)
+	return a.answer(ctx, &q, w, o, steps, out, places)
 }
