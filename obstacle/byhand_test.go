@@ -94,12 +94,32 @@ func TestInterruptOfAPeerEndsTheRun(t *testing.T) {
 	b := joinByHand(t, address, secret)
 	r.said(`"relaxing"`)
 	b.signal(syscall.SIGINT)
-	b.said("requesting an early end")
+	b.said("requesting an early end of the run; a second Ctrl-C ends this process at once")
 	r.open() // the others end after one or two relaxations
 	require.Equal(t, 3, r.wait(patience))
 	require.Equal(t, "interrupted", r.solution().Reason)
 	require.Equal(t, 0, a.wait(patience))
 	require.Equal(t, 0, b.wait(patience))
+}
+
+// One signal ends a peer at once whose run has not begun, and a line has said what it waits for. The launcher waits for
+// another one.
+func TestInterruptOfAPeerThatWaits(t *testing.T) {
+	t.Parallel()
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2")
+	for _, c := range []struct{ address, what string }{
+		{"127.0.0.1:9", "a launcher at 127.0.0.1:9"}, {address, "a part of the run at " + address},
+	} {
+		for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+			p := joinByHand(t, c.address, secret)
+			p.said("waiting for " + c.what + "; Ctrl-C ends the program")
+			p.signal(signal)
+			require.Equal(t, 3, p.wait(patience), c)
+			p.said("interrupted while it waited for " + c.what + "; nothing was run")
+		}
+	}
+	r.signal(syscall.SIGINT)
+	require.Equal(t, 3, r.wait(patience))
 }
 
 func TestInterruptWhileWaiting(t *testing.T) {

@@ -146,9 +146,9 @@ func TestAnswersTimesAPowerOfTwo(t *testing.T) {
 		require.Equal(t, math.IsNaN(e.ErrorBound), math.IsNaN(f.ErrorBound))
 		if e.ErrorBound > 1e-300 {
 			require.InDelta(t, e.ErrorBound, math.Ldexp(f.ErrorBound, -k), 1e-9*e.ErrorBound+1e-250)
-			a, err := verify.Enclose(p, by.U, &e, 2, nil)
+			a, err := verify.Enclose(t.Context(), p, by.U, &e, 2, nil)
 			require.NoError(t, err)
-			b, err := verify.Enclose(q, bz.U, &f, 2, nil)
+			b, err := verify.Enclose(t.Context(), q, bz.U, &f, 2, nil)
 			require.NoError(t, err)
 			require.InDelta(t, a.Width, math.Ldexp(b.Width, -k), 1e-12)
 			require.Equal(t, a.Contact, b.Contact)

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"cmp"
+	"context"
 	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -28,8 +29,10 @@ const sweepsPerVisit = 8
 // ε. It returns an error if judged has no error bound. Both vectors are then relaxed: T(v)_i = P((f + Σ a_ij
 // v_j)/a_ii) is non-decreasing in v if A is an M-matrix, so u* = T(u*) ≤ T(v) for any v ≥ u*, in any order of
 // the points (Spiteri and Chau 2002). A point where T(upper) equals φ is proved to be in contact. Every point
-// is relaxed sweeps times. The memory is that of the two vectors.
-func Enclose(p *problem.Problem, u []float64, judged *Evaluation, sweeps int, e problem.Executor) (Enclosure, error) {
+// is relaxed sweeps times. The memory is that of the two vectors. After the end of ctx, Enclose soon returns its error.
+func Enclose(
+	ctx context.Context, p *problem.Problem, u []float64, judged *Evaluation, sweeps int, e problem.Executor,
+) (Enclosure, error) {
 	c := &judged.Certificate
 	switch {
 	case p.Evolution != nil:
@@ -49,13 +52,13 @@ func Enclose(p *problem.Problem, u []float64, judged *Evaluation, sweeps int, e 
 	n := &encloser{p: p, u: u, certificate: c, Enclosure: Enclosure{
 		Lower: make([]float64, len(u)), Upper: make([]float64, len(u)), Sweeps: sweeps,
 	}}
-	err = n.eachSlab(e, n.begin)
+	err = n.eachSlab(ctx, e, n.begin)
 	for done := 0; done < sweeps && err == nil; done += sweepsPerVisit {
 		n.sweeps = min(sweepsPerVisit, sweeps-done)
-		err = n.eachSlab(e, n.improve)
+		err = n.eachSlab(ctx, e, n.improve)
 	}
 	if err == nil {
-		err = n.finish()
+		err = n.finish(ctx)
 	}
 	if err == nil && in.Scale != 0 {
 		n.unscale(-in.Scale)
@@ -81,7 +84,9 @@ type encloser struct {
 }
 
 // eachSlab visits every other slab and then the remaining ones, which read the values of the first.
-func (n *encloser) eachSlab(e problem.Executor, visit func(b *problem.Discretization) error) error {
+func (n *encloser) eachSlab(
+	ctx context.Context, e problem.Executor, visit func(b *problem.Discretization) error,
+) error {
 	p := n.p
 	slow := p.Dimension - 1
 	thick := min(p.N[slow], max(2, evaluationPoints/(p.Points()/p.N[slow])))
@@ -90,6 +95,9 @@ func (n *encloser) eachSlab(e problem.Executor, visit func(b *problem.Discretiza
 	for parity := range min(2, slabs) {
 		e.For((slabs+1-parity)/2, func(i int) {
 			i = 2*i + parity
+			if errs[i] = ctx.Err(); errs[i] != nil {
+				return
+			}
 			box := problem.Box{Hi: p.N}
 			box.Lo[slow], box.Hi[slow] = i*thick, min((i+1)*thick, p.N[slow])
 			b, err := problem.Discretize(p, box)
@@ -181,11 +189,14 @@ func shiftedSource(b *problem.Discretization, by float64) kernel.Field {
 }
 
 // finish computes the width, sums and contact counts.
-func (n *encloser) finish() error {
+func (n *encloser) finish(ctx context.Context) error {
 	var sums [2]kernel.Sum
 	p := n.p
 	for d, idx := range (problem.Box{Hi: p.N}).Each {
 		lower, upper := n.Lower[d], n.Upper[d]
+		if idx[0] == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if !(lower <= upper) {
 			return p.Errorf("the enclosure is empty at %v; this is a bug", p.Location(idx))
 		}

@@ -40,7 +40,7 @@ func TestEnclosureContainsTheSolution(t *testing.T) {
 		roundoff := 8 * kernel.UnitRoundoff * (judged.ErrorBound + mat.Norm(mat.NewVecDense(len(u), u), math.Inf(1))) // of two values
 		var last Enclosure
 		for i, sweeps := range []int{0, 1, 23} {
-			n, err := Enclose(p, u, &judged, sweeps, solvertest.Backwards{})
+			n, err := Enclose(t.Context(), p, u, &judged, sweeps, solvertest.Backwards{})
 			require.NoError(t, err)
 			touching, sum := 0, reference.Sum
 			for d, v := range solution {
@@ -80,7 +80,7 @@ func TestSweepsSettleTheContactSet(t *testing.T) {
 	require.NoError(t, err)
 	judged, err := Evaluate(p, s.U, nil)
 	require.NoError(t, err)
-	n, err := Enclose(p, s.U, &judged, 400, nil)
+	n, err := Enclose(t.Context(), p, s.U, &judged, 400, nil)
 	require.NoError(t, err)
 	require.Less(t, n.Width, 1e-11)
 	require.Equal(t, [2]int{judged.ContactPoints, judged.ContactPoints}, n.Contact)
@@ -88,9 +88,9 @@ func TestSweepsSettleTheContactSet(t *testing.T) {
 	require.NoError(t, err)
 	judged, err = Evaluate(p, rough.U, nil)
 	require.NoError(t, err)
-	before, err := Enclose(p, rough.U, &judged, 0, nil)
+	before, err := Enclose(t.Context(), p, rough.U, &judged, 0, nil)
 	require.NoError(t, err)
-	after, err := Enclose(p, rough.U, &judged, 400, nil)
+	after, err := Enclose(t.Context(), p, rough.U, &judged, 400, nil)
 	require.NoError(t, err)
 	require.Less(t, after.Width, before.Width/10)
 	require.Zero(t, before.Contact[0])
@@ -107,7 +107,7 @@ func TestEnclosureOfManySlabsContainsTheSolution(t *testing.T) {
 	}
 	judged, err := Evaluate(p, u, solvertest.Threads{})
 	require.NoError(t, err)
-	n, err := Enclose(p, u, &judged, 9, solvertest.Threads{})
+	n, err := Enclose(t.Context(), p, u, &judged, 9, solvertest.Threads{})
 	require.NoError(t, err)
 	for i := range n.Lower {
 		if n.Lower[i] > 1 || n.Upper[i] < 1 { // the solution is 1
@@ -126,17 +126,17 @@ func TestEncloseRejectsInvalidInput(t *testing.T) {
 	}
 	judged, err := Evaluate(p, u, nil)
 	require.NoError(t, err)
-	_, err = Enclose(p, u[:3], &judged, 1, nil)
+	_, err = Enclose(t.Context(), p, u[:3], &judged, 1, nil)
 	require.ErrorContains(t, err, "3 values to enclose")
-	_, err = Enclose(p, u, &judged, -1, nil)
+	_, err = Enclose(t.Context(), p, u, &judged, -1, nil)
 	require.ErrorIs(t, err, problem.ErrProblem)
 	p.Velocity[0].Value = 500
 	judged, err = Evaluate(p, u, nil)
 	require.NoError(t, err)
-	_, err = Enclose(p, u, &judged, 1, nil)
+	_, err = Enclose(t.Context(), p, u, &judged, 1, nil)
 	require.ErrorContains(t, err, "no M-matrix")
 	p.Evolution = &problem.Evolution{End: 1, Steps: 1, At: func(float64) *problem.Problem { return p }}
-	_, err = Enclose(p, u, &judged, 1, nil)
+	_, err = Enclose(t.Context(), p, u, &judged, 1, nil)
 	require.ErrorContains(t, err, "nonstationary")
 }
 
@@ -162,7 +162,7 @@ func TestUpperContactIsCountedAndEnclosed(t *testing.T) {
 		e, err := Evaluate(p, s.U, solvertest.Backwards{})
 		require.NoError(t, err)
 		require.Equal(t, want, e.UpperPoints)
-		n, err := Enclose(p, s.U, &e, 50, nil)
+		n, err := Enclose(t.Context(), p, s.U, &e, 50, nil)
 		require.NoError(t, err)
 		require.Positive(t, n.UpperContact[0])
 		require.LessOrEqual(t, n.UpperContact[0], want)

@@ -126,7 +126,7 @@ func (a *app) attach(ctx context.Context, f *attachFlags, keepers []string) erro
 		return err
 	}
 	shown.answered(&f.request, w)
-	return cmp.Or(a.answer(&f.request, w, o, steps, f.out, places), f.request.pages.save())
+	return cmp.Or(a.answer(ctx, &f.request, w, o, steps, f.out, places), f.request.pages.save())
 }
 
 // attached returns the work of a run from what its leader sent.

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -35,9 +37,24 @@ func (n *enclosureFlags) check(p *problem.Problem) error {
 	return nil
 }
 
+// unlessInterrupted returns the context of work on an answer, which the next signal ends.
+func (a *app) unlessInterrupted(ctx context.Context, s *report.Solution) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	if s.Reason != launch.Interrupted { // else the first signal has ended the run, and the second one ends ctx
+		go func() {
+			select {
+			case <-a.interrupt: // nil: never
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, cancel
+}
+
 // enclose adds the requested enclosure and its values at the probes to the answer, or the reason if there is none.
 func (n *enclosureFlags) enclose(
-	s *report.Solution, p *problem.Problem, u []float64, e *verify.Evaluation, places []problem.Point,
+	ctx context.Context, s *report.Solution, p *problem.Problem, u []float64, e *verify.Evaluation, places []problem.Point,
 ) error {
 	if !n.enabled {
 		return nil
@@ -46,8 +63,13 @@ func (n *enclosureFlags) enclose(
 		s.Enclosure = report.NoEnclosure(why)
 		return nil
 	}
-	both, err := verify.Enclose(p, u, e, n.sweeps, parallel{})
-	if err != nil {
+	both, err := verify.Enclose(ctx, p, u, e, n.sweeps, parallel{})
+	switch {
+	case ctx.Err() != nil && err != nil:
+		const why = "interrupted before the bounds were computed"
+		s.Enclosure = report.NoEnclosure(why)
+		return &exitError{ExitStopped, errors.New("--enclose: " + why + "; the rest of the answer is complete")}
+	case err != nil:
 		return failed(err)
 	}
 	s.Enclosure = report.NewEnclosure(&both)

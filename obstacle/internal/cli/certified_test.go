@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"math"
 	"testing"
 
@@ -27,10 +28,10 @@ func TestEnclose(t *testing.T) {
 	places := []problem.Point{{0.2, 0.3, 0.4}, {0, 0.5, 0.5}}
 	s := &report.Solution{Probes: []report.Probe{probe(p, rough, places[0]), probe(p, rough, places[1])}}
 	n := &enclosureFlags{sweeps: 8}
-	require.NoError(t, n.enclose(s, p, rough, &e, places))
+	require.NoError(t, n.enclose(t.Context(), s, p, rough, &e, places))
 	require.Nil(t, s.Enclosure, "not requested")
 	n.enabled = true
-	require.NoError(t, n.enclose(s, p, rough, &e, places))
+	require.NoError(t, n.enclose(t.Context(), s, p, rough, &e, places))
 	u := probe(p, exact, places[0]).U
 	require.LessOrEqual(t, s.Probes[0].Between[0], u)
 	require.GreaterOrEqual(t, s.Probes[0].Between[1], u)
@@ -38,8 +39,15 @@ func TestEnclose(t *testing.T) {
 	require.Equal(t, [2]float64{0, 0}, *s.Probes[1].Between, "boundary data are exact")
 	require.Positive(t, float64(s.Enclosure.Width))
 
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = n.enclose(ended, s, p, rough, &e, places)
+	require.ErrorContains(t, err, "--enclose: interrupted before the bounds were computed")
+	require.Equal(t, ExitStopped, exitCode(err))
+	require.Contains(t, s.Enclosure.Why, "interrupted")
+
 	e.Certificate.Why, e.ErrorBound = "A is no M-matrix", math.NaN()
-	require.NoError(t, n.enclose(s, p, rough, &e, places))
+	require.NoError(t, n.enclose(t.Context(), s, p, rough, &e, places))
 	require.Equal(t, "A is no M-matrix", s.Enclosure.Why)
 }
 

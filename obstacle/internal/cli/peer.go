@@ -45,7 +45,8 @@ connection prove over TLS 1.3 that they know the secret, and messages between ho
 are encrypted and authenticated (docs/security.md).
 
 SIGTERM makes the process leave: its part of the grid moves to another process, and
-the run goes on. Ctrl-C requests an early end of the run. A peer that joins while the
+the run goes on. Ctrl-C requests an early end of the run. Before the process has its
+part of the run, both end it at once with exit code 3. A peer that joins while the
 run is in progress waits as a spare one, or takes parts with solve --elastic.`,
 		Example: `  obstacle secret run.secret
   scp -p run.secret other-host:
@@ -110,12 +111,17 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	if f.Bound = f.spawned; f.spawned {
 		f.Identity, ctx, err = a.inheritedIdentity(ctx)
 	} else {
+		f.Waiting = func(what string) { a.say("waiting for " + what + "; Ctrl-C ends the program") }
 		f.Identity, err = a.identity(ctx, f.secretFile)
 	}
 	if err != nil {
 		return badInput(err)
 	}
-	return f.outcome(f.trace.recorded(f.trace.file, &f.Options, a.log, func() error { return peer.Run(ctx, f.Options) }))
+	err = f.trace.recorded(f.trace.file, &f.Options, a.log, func() error { return peer.Run(ctx, f.Options) })
+	if ctx.Err() != nil && err != nil && !f.spawned && !errors.Is(err, peer.ErrInterrupted) {
+		return endedAtOnce()
+	}
+	return f.outcome(err)
 }
 
 // checkRail returns an error for invalid flags and for a host without the required network.
@@ -144,7 +150,7 @@ func (f *peerFlags) outcome(err error) error {
 	if _, reported := errors.AsType[*peer.ReportedError](err); f.spawned && reported {
 		return &exitError{code: ExitFailed}
 	}
-	if errors.Is(err, peer.ErrCutOff) || errors.Is(err, launch.ErrStopped) {
+	if errors.Is(err, peer.ErrCutOff) || errors.Is(err, peer.ErrInterrupted) || errors.Is(err, launch.ErrStopped) {
 		return &exitError{ExitStopped, err}
 	}
 	return failed(err)

@@ -122,7 +122,7 @@ func (a *app) fetchAnswer(ctx context.Context, s *solveFlags, id rendezvous.Iden
 		for _, address := range at {
 			work, text, o, wrong := fetchFrom(ctx, id, address, &launch.Status{}, func(rendezvous.View) {})
 			if wrong == nil {
-				return a.answerInstead(s, &work, text, o)
+				return a.answerInstead(ctx, s, &work, text, o)
 			}
 			if err = wrong; errors.Is(err, launch.ErrNoAnswer) {
 				return failed(err)

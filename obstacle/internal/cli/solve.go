@@ -158,13 +158,13 @@ func (a *app) solveHere(c *cobra.Command, s *solveFlags, ref string) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(a.answer(q, w, o, steps, out, places), q.pages.save())
+	return cmp.Or(a.answer(ctx, q, w, o, steps, out, places), q.pages.save())
 }
 
 // answer evaluates, writes and prints the result of a run. After an error it still writes and prints everything else,
 // and the exit code is 1.
 func (a *app) answer(
-	q *request, w *work, o *launch.Outcome, steps *recorder, out []string, places []problem.Point,
+	ctx context.Context, q *request, w *work, o *launch.Outcome, steps *recorder, out []string, places []problem.Point,
 ) error {
 	s := a.describe(q, w)
 	var e verify.Evaluation
@@ -182,7 +182,9 @@ func (a *app) answer(
 	for _, p := range places {
 		s.Probes = append(s.Probes, probe(end, o.U, p))
 	}
-	wrong = cmp.Or(wrong, q.enclosing.enclose(s, end, o.U, &e, places))
+	enclosing, stop := a.unlessInterrupted(ctx, s)
+	defer stop()
+	wrong = cmp.Or(wrong, q.enclosing.enclose(enclosing, s, end, o.U, &e, places))
 	writing := time.Now()
 	s.Outputs = a.write(w, o, steps, out, end)
 	for i := range s.Outputs {
@@ -318,11 +320,16 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	case errors.Is(err, launch.ErrInterrupted):
 		return nil, &exitError{ExitStopped, err}
 	case ctx.Err() != nil:
-		return nil, &exitError{ExitStopped, errors.New("ended at once by the second interrupt; nothing was written")}
+		return nil, endedAtOnce()
 	case err != nil:
 		return nil, failed(err)
 	}
 	return o, nil
+}
+
+// endedAtOnce returns the error of a process that a second signal has ended.
+func endedAtOnce() error {
+	return &exitError{ExitStopped, errors.New("ended at once by the second interrupt; nothing was written")}
 }
 
 // interrupts closes a.interrupt at the first signal, which requests an early end, and cancels the context at the

@@ -38,7 +38,7 @@ func (a *app) takePart(ctx context.Context, s *solveFlags) error {
 	}
 	o.Led = func(work *rendezvous.Assign, spec []byte, out *launch.Outcome) error {
 		q.answered.Store(true)
-		return a.answerInstead(s, work, spec, out)
+		return a.answerInstead(ctx, s, work, spec, out)
 	}
 	o.Over = func(solved bool) { q.over.Store(true); q.solved.Store(solved) }
 	if q.OneHost {
@@ -70,7 +70,7 @@ func (a *app) takePart(ctx context.Context, s *solveFlags) error {
 	if _, reported := errors.AsType[*peer.ReportedError](err); reported && !errors.Is(err, peer.ErrCutOff) {
 		return &exitError{code: ExitFailed} // the first process says why
 	}
-	if errors.Is(err, peer.ErrCutOff) {
+	if errors.Is(err, peer.ErrCutOff) || errors.Is(err, peer.ErrInterrupted) {
 		return &exitError{ExitStopped, err}
 	}
 	if err == nil && q.Engine == engine.Kubernetes && !q.solved.Load() && !q.answered.Load() {
@@ -144,7 +144,9 @@ func (q *request) otherTasks(most int) (addresses []string, port int) {
 }
 
 // answerInstead prints and writes the answer of a run that this process has led after the loss of the first one.
-func (a *app) answerInstead(s *solveFlags, work *rendezvous.Assign, spec []byte, o *launch.Outcome) error {
+func (a *app) answerInstead(
+	ctx context.Context, s *solveFlags, work *rendezvous.Assign, spec []byte, o *launch.Outcome,
+) error {
 	if o.U == nil {
 		return failed(errors.New(o.Failure))
 	}
@@ -169,5 +171,5 @@ func (a *app) answerInstead(s *solveFlags, work *rendezvous.Assign, spec []byte,
 		}
 	}
 	q.outputHost, _ = os.Hostname()
-	return a.answer(&q, w, o, steps, out, places)
+	return a.answer(ctx, &q, w, o, steps, out, places)
 }

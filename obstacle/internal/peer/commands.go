@@ -127,6 +127,7 @@ func (p *peer) receiveFrom(conn *rendezvous.Conn) {
 		}
 		switch m := m.(type) {
 		case rendezvous.Assign:
+			p.waiting.end()
 			w := p.receiveWork(m)
 			if errors.Is(w.err, errLauncherLeft) {
 				return

@@ -33,7 +33,8 @@ func joinUnlessLeaving(ctx context.Context, o *Options) (*rendezvous.Conn, rende
 		}
 	}()
 	conn, w, err := join(within, o)
-	if err != nil && ctx.Err() == nil && within.Err() != nil {
+	spare := o.rejoins || errors.Is(err, rendezvous.ErrSpareLeft)
+	if err != nil && spare && closed(o.Leave) {
 		err = errLeft
 	}
 	return conn, w, err
@@ -55,6 +56,7 @@ func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome
 	keepers := 0
 	for try := 0; ; try++ {
 		address := append([]string{o.Rendezvous}, o.Others...)[try%(1+len(o.Others))]
+		o.waiting.set("a launcher at " + address)
 		conn, w, err := attempt(ctx, o, address, j)
 		if errors.Is(err, rendezvous.ErrSpareLeft) {
 			left, keepers, deadline = err, len(w.Keepers), time.Now().Add(rejoinTime)
@@ -109,6 +111,7 @@ func attempt(
 		return nil, rendezvous.Welcome{}, fmt.Errorf(
 			"no rendezvous at %s: %w (is obstacle solve --rendezvous running there?)", address, err)
 	}
+	o.waiting.set("a part of the run at " + address)
 	conn := rendezvous.NewConn(c, 0) // the launcher may be stopped for any time
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	w, err := conn.Join(o.Identity, j, o.WaitTime)

@@ -82,6 +82,11 @@ type Options struct {
 	// VotePort is the port at which a keeper listens; 0: any of PortLow to PortHigh.
 	VotePort int
 
+	// Waiting is called if the process waits for a second or longer for a launcher or for its part, with what it waits
+	// for. It may be nil.
+	Waiting func(what string)
+
+	waiting *waiting    // of this process
 	others  *together   // the peers of this process
 	memory  *shm.Memory // that joins them
 	rejoins bool        // it took part before
@@ -100,7 +105,18 @@ func Run(ctx context.Context, o Options) error {
 	if o.others == nil {
 		o.others, o.memory = new(together), shm.NewMemory()
 	}
+	if o.waiting == nil {
+		o.waiting = newWaiting(o.Waiting)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer o.waiting.end()
+		go o.endWait(cancel)
+	}
 	again, err := one(ctx, &o)
+	if !closed(o.waiting.begun) && (closed(o.Interrupt) || closed(o.Leave)) && err != nil && !errors.Is(err, errLeft) {
+		return o.waiting.interrupted()
+	}
 	for again && ctx.Err() == nil {
 		o.Log.Warn().Str("why", "the connection to the launcher has ended, which may have given this peer's place away").
 			Msg("joining the run again as a spare peer")
@@ -125,6 +141,19 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("%w: "+text, ErrCutOff, strings.Join(o.Others, ", "))
 	}
 	return err
+}
+
+// endWait calls cancel if the process is asked to end before it has a part of a run.
+func (o *Options) endWait(cancel func()) {
+	select {
+	case <-o.Interrupt:
+	case <-o.Leave:
+	case <-o.waiting.begun:
+		return
+	}
+	if !closed(o.waiting.begun) {
+		cancel()
+	}
 }
 
 // ErrCutOff is the error of a peer that cannot reach enough keepers of the run. The run may go on without it.

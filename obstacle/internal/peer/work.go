@@ -361,6 +361,9 @@ func (p *peer) stopRequested(ctx context.Context) <-chan struct{} {
 		select {
 		case <-p.commands.stop:
 		case <-p.Interrupt:
+			if !p.Bound && !p.OrSpare { // a user has started it
+				p.log.Warn().Msg("requesting an early end of the run; a second Ctrl-C ends this process at once")
+			}
 		case <-ctx.Done():
 			return // a newer epoch begins, or the run has ended
 		}
