@@ -18,16 +18,21 @@ const (
 	maxDirections      = 12
 	maxDirectionsLarge = 3
 	largeGrid          = 1 << 21
-	bandedEntries      = 1 << 15 // points times bandwidth of a matrix that is solved by elimination
-	pieceValues        = 1 << 14 // values that one thread processes at a time
+	// standstill is the gain of a step, relative to the square of the norm, below which the next direction follows from
+	// the image of the last one.
+	standstill    = 0.01
+	bandedEntries = 1 << 15 // points times bandwidth of a matrix that is solved by elimination
+	pieceValues   = 1 << 14 // values that one thread processes at a time
 )
 
 // minimiser solves A·w = f > 0, w = 0 on the boundary, by truncated generalised conjugate residuals (Eisenstat,
 // Elman and Schultz, SIAM J. Numer. Anal. 20, 1983). Every step minimises ‖(f − A·w)/f‖₂ along a direction that
 // is orthogonal to the last few, so the norm never grows. Each direction is the result of a K-cycle for the
-// residual (Notay and Vassilevski, Numer. Linear Algebra Appl. 15, 2008). The cycle coarsens by aggregation along
-// strong couplings, with the sums of the aggregates' rows as coarse matrices (Notay, SIAM J. Sci. Comput. 34,
-// 2012). Every coarse matrix is then an M-matrix, for any jumps and flows. A need not be symmetric.
+// residual (Notay and Vassilevski, Numer. Linear Algebra Appl. 15, 2008). If the last step gained little, it is that
+// for the image of the last direction (Young and Jea, Linear Algebra Appl. 34, 1980): where a flow turns, A·z may be
+// orthogonal to the residual, which then stays, and its next direction would be z again. The cycle coarsens by
+// aggregation along strong couplings, with the sums of the aggregates' rows as coarse matrices (Notay, SIAM J. Sci.
+// Comput. 34, 2012). Every coarse matrix is then an M-matrix, for any jumps and flows. A need not be symmetric.
 type minimiser struct {
 	layout       kernel.Layout
 	sweep        *kernel.Sweep
@@ -39,6 +44,7 @@ type minimiser struct {
 	weight       []float64   // padded: reciprocal of the right-hand side; nil: 1
 	exec         problem.Executor
 	entries      int     // of the matrix of the grid
+	stands       bool    // the last step hardly reduced the norm
 	work         float64 // in sweeps over the grid
 }
 
@@ -87,7 +93,7 @@ func (m *minimiser) coarsen(a rows) {
 // point or the work reaches most sweeps. It starts from the padded values w (nil: 0) and returns the padded
 // solution, which the next call overwrites.
 func (m *minimiser) solve(f, w []float64, near, most float64) []float64 {
-	if m.work, m.weight = 0, nil; f != nil {
+	if m.work, m.weight, m.stands = 0, nil, false; f != nil {
 		m.copyIn(m.r, f)
 		m.weight = make([]float64, len(m.r))
 		m.eachRow(func(at, _, n int) {
@@ -135,7 +141,11 @@ func (m *minimiser) step(k int) bool {
 		m.c[at], m.ac[at] = make([]float64, len(m.x)), make([]float64, len(m.x))
 	}
 	c, ac := m.c[at], m.ac[at]
-	m.precondition(c)
+	from := m.r
+	if m.stands && k > 0 {
+		from = m.ac[(k-1)%len(m.c)]
+	}
+	m.precondition(c, from)
 	m.image(ac, c)
 	for j := range min(k, len(m.c)) {
 		if j != at {
@@ -149,6 +159,7 @@ func (m *minimiser) step(k int) bool {
 		return false
 	}
 	gain := m.dot(m.r, ac) / norm
+	m.stands = gain*gain < standstill*m.dot(m.r, m.r)
 	m.each(len(c), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			c[i] /= norm
@@ -160,10 +171,10 @@ func (m *minimiser) step(k int) bool {
 	return true
 }
 
-// precondition writes the result of a cycle for the residual of the grid to z: relaxation, coarse correction, and
-// relaxation in the opposite order.
-func (m *minimiser) precondition(z []float64) {
-	m.eachRow(func(at, d, n int) { copy(m.source[d:], m.r[at:][:n]) })
+// precondition writes the result of a cycle for the right-hand side r on the grid to z: relaxation, coarse
+// correction, and relaxation in the opposite order.
+func (m *minimiser) precondition(z, r []float64) {
+	m.eachRow(func(at, d, n int) { copy(m.source[d:], r[at:][:n]) })
 	if m.direct != nil {
 		m.direct.solve(m.source)
 		m.copyIn(z, m.source)
