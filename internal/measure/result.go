@@ -100,8 +100,8 @@ func (r Result) ratio(sign string, v, side float64) Result {
 	return r.target(side*p.Ratio >= side*v, sign+" %.4g × %s", v, p.Name)
 }
 
-// target adds a target, whose numbers have four digits: enough for 1.005, and a product such as 3 × 5.24288 is read as 15.73.
-// A result has met its targets if it met all of them.
+// target adds a target, whose numbers have four digits: enough for 1.005, and 3 × 5.24288 is written as 15.73. A result
+// has met its targets if it met all of them.
 func (r Result) target(met bool, format string, args ...any) Result {
 	met = met && (r.Met == nil || *r.Met)
 	r.Met = &met

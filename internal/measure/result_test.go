@@ -37,7 +37,8 @@ func TestTargetsAddUp(t *testing.T) {
 func TestTargetsAreRounded(t *testing.T) {
 	m := Over("n", "s", []float64{2}).Against("peer", []float64{1})
 	for want, got := range map[string]Result{
-		"≤ 15.73": m.AtMost(3 * 5.24288), "≥ 0.3333": m.AtLeast(1. / 3), "0.6667 to 1.5": m.Between(2./3, 1.5), "≤ 1024": m.AtMost(1024),
+		"≤ 15.73": m.AtMost(3 * 5.24288), "≥ 0.3333": m.AtLeast(1. / 3), "0.6667 to 1.5": m.Between(2./3, 1.5),
+		"≤ 1024":     m.AtMost(1024),
 		"best ≤ 0.3": m.BestAtMost(3 * 0.1), "best ≥ 0.3": m.BestAtLeast(3 * 0.1), "≤ 1.005 × peer": m.RatioAtMost(1.005),
 		"≥ 0.01667 × peer": m.RatioAtLeast(1. / 60),
 	} {
