@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -96,6 +97,33 @@ var flagMethods = map[string]string{
 	"balance": problem.Richardson, "omega": problem.SOR, "cycle": problem.Multigrid,
 	"local": problem.Schwarz, "overlap": problem.Schwarz, "inner-cycles": problem.Schwarz, "coarse": problem.Schwarz,
 	"flexible": problem.Schwarz,
+}
+
+// Unused returns an error that names the first of the given flags of methods that m does not use, nil if it uses all of
+// them. --balance and --order are left to the checks of the methods, and all flags to a method that is none of this module.
+func Unused(given []string, m problem.MethodConfig) error {
+	of := []string{m.Name}
+	name := m.Name
+	switch m.Name {
+	case problem.Schwarz:
+		local := cmp.Or(m.Local, problem.Multigrid)
+		of, name = append(of, local), m.Name+" with "+local
+	case problem.Richardson, problem.SOR, problem.Multigrid:
+	default:
+		return nil
+	}
+	for _, f := range given {
+		owner, known := flagMethods[f]
+		if !known || f == "balance" || f == "order" || slices.Contains(of, owner) {
+			continue
+		}
+		instead := "--method " + owner
+		if m.Name == problem.Schwarz && owner != problem.Richardson {
+			instead = "--local " + owner
+		}
+		return fmt.Errorf("--%s is for method %s, and the method is %s: leave it out, or give %s", f, owner, name, instead)
+	}
+	return nil
 }
 
 // given returns the method that the given flags belong to, nil if there are none. A flag of sor or multigrid beside one

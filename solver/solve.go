@@ -173,6 +173,9 @@ func (o *Options) prepare(p *problem.Problem) (problem.Config, error) {
 // choose sets the method of c if the options name none.
 func (o *Options) choose(c *problem.Config) error {
 	if c.Method.Name != "" && c.Method.Name != Auto {
+		if err := Unused(givenSettings(c), c.Method); err != nil {
+			return fmt.Errorf("%w: %w", ErrOptions, err)
+		}
 		return nil
 	}
 	if c.Method.Name = ""; o.At != nil {

@@ -126,7 +126,15 @@ func duration(d time.Duration) string {
 	case d < 10*time.Second:
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
-	return d.Round(time.Second).String()
+	d = d.Round(time.Second)
+	switch h, m, s := int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60; {
+	case h > 0:
+		return fmt.Sprintf("%d h %d min", h, m)
+	case m > 0:
+		return fmt.Sprintf("%d min %d s", m, s)
+	default:
+		return fmt.Sprintf("%d s", s)
+	}
 }
 
 func number(v float64) string {

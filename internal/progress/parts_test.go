@@ -30,7 +30,7 @@ func TestPartsText(t *testing.T) {
 	p.Round(2, 9)
 	require.Equal(t, " part 1 of 2: sweep  round 2 of 9  1.0 s, left ?", p.text(time.Second))
 	p.Begin(20*time.Second, 1, "kernels")
-	require.Equal(t, " part 2 of 2: kernels  30s, left 50s", p.text(30*time.Second))
+	require.Equal(t, " part 2 of 2: kernels  30 s, left 50 s", p.text(30*time.Second))
 }
 
 func TestPartsBarGoesAway(t *testing.T) {

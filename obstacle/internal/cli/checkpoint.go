@@ -18,6 +18,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -290,11 +291,11 @@ func (q *request) adopt(f *pflag.FlagSet) error {
 			return usage("--%s: the checkpoint holds the problem, its grid and the values to start from", name)
 		}
 	}
-	other := f.Changed("method")
+	other := f.Changed("method") || q.chooseAgain(f)
 	names := append([]string{"scheme", "tol", "method"}, methodFlagNames()...)
 	for _, name := range names {
 		value, saved := q.from.Flags[name]
-		if !saved || f.Changed(name) || other && slices.Contains(methodFlagNames(), name) {
+		if !saved || f.Changed(name) || other && (name == "method" || slices.Contains(methodFlagNames(), name)) {
 			continue
 		}
 		if err := f.Set(name, value); err != nil {
@@ -305,4 +306,18 @@ func (q *request) adopt(f *pflag.FlagSet) error {
 		}
 	}
 	return nil
+}
+
+// chooseAgain reports whether the user has given a flag of another method than that of the checkpoint.
+func (q *request) chooseAgain(f *pflag.FlagSet) bool {
+	saved := q.from.Flags
+	m, scheme := problem.MethodConfig{Name: saved["method"], Local: saved["local"]}, saved["scheme"]
+	if f.Changed("scheme") {
+		scheme = f.Lookup("scheme").Value.String()
+	}
+	if s, err := q.catalog.Scheme(scheme, nil); err == nil && !s.Lockstep() && m.Name != problem.Richardson {
+		m.Name, m.Local = problem.Schwarz, cmp.Or(m.Local, m.Name)
+	}
+	given := slices.DeleteFunc(slices.Clone(methodFlagNames()), func(name string) bool { return !f.Changed(name) })
+	return solver.Unused(given, m) != nil || slices.Contains(given, "order") && m.Name != problem.Richardson
 }

@@ -119,6 +119,10 @@ func TestAdoptedFlags(t *testing.T) {
 		{[]string{"--tol", "0.1", "--omega", "1.2"}, map[string]string{"tol": "0.1", "method": "sor", "omega": "1.2"}},
 		{[]string{"--method", "multigrid"}, map[string]string{"scheme": "async", "method": "multigrid", "omega": "0"}},
 		{[]string{"--method", "sor"}, map[string]string{"method": "sor", "omega": "0"}},
+		{[]string{"--overlap", "3"}, map[string]string{"method": "sor", "omega": "1.5", "overlap": "3"}}, // async: sor on boxes
+		{[]string{"--overlap", "3", "--scheme", "sync"}, map[string]string{"method": "auto", "omega": "0", "overlap": "3"}},
+		{[]string{"--cycle", "w"}, map[string]string{"method": "auto", "omega": "0", "cycle": "w"}},
+		{[]string{"--order", "in-turn"}, map[string]string{"method": "auto", "omega": "0", "order": "in-turn"}},
 	} {
 		a := &app{catalog: catalog.New()}
 		s := &solveFlags{request: &request{catalog: a.catalog}}

@@ -148,6 +148,9 @@ func (a *app) compare(
 	case len(all.schemes) == 0 || len(all.peers) == 0:
 		return usage("nothing to compare: give --scheme and --peers")
 	}
+	if err := q.checkShared(all.methods, all.schemes); err != nil {
+		return err
+	}
 	q.threads = cmp.Or(q.threads, 1)
 	c := comparison{
 		Tolerance: q.tol, Method: strings.Join(all.methods, ","), Order: q.order, Threads: q.threads, Rounds: rounds,

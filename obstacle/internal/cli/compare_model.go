@@ -81,6 +81,9 @@ func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref stri
 	if len(o.machines) == 0 {
 		return usage("nothing to compare: give --machines")
 	}
+	if err := q.checkShared(all.methods, all.schemes); err != nil {
+		return err
+	}
 	all.peers = o.machines
 	var compared []*methodComparison
 	var runs []*virtualRun

@@ -91,8 +91,8 @@ func (c *comparison) latex(w io.Writer) error {
 		}
 		rows = append(rows, line)
 	}
-	about := fmt.Sprintf("%s, n = %v, tolerance %g, %d threads per peer, median of %d rounds", c.Problem, c.N, c.Tolerance,
-		c.Threads, c.Rounds)
+	about := fmt.Sprintf("%s, n = %v, tolerance %g, %s per peer, median of %d rounds", c.Problem, c.N, c.Tolerance,
+		counted(c.Threads, "thread"), c.Rounds)
 	return report.Latex(w, about, []string{
 		"method", "scheme", "peers", "seconds", "fastest", "slowest", "efficiency", "sweeps", "residual", "messages", "MB",
 	}, rows)

@@ -96,8 +96,8 @@ func median(v []float64) float64 {
 }
 
 func (c *comparison) text(w io.Writer, paint painter) {
-	fmt.Fprintf(w, "%s, n = %v, tolerance %g, %d threads per peer, median of %d rounds\n",
-		c.Problem, c.N, c.Tolerance, c.Threads, c.Rounds)
+	fmt.Fprintf(w, "%s, n = %v, tolerance %g, %s per peer, median of %d rounds\n",
+		c.Problem, c.N, c.Tolerance, counted(c.Threads, "thread"), c.Rounds)
 	t := report.Tabs(w)
 	fmt.Fprintln(t,
 		"method\tscheme\tpeers\tseconds\tfastest\tslowest\tefficiency\tequivalent sweeps\tresidual\tmessages\tMB")

@@ -56,7 +56,7 @@ func TestFormerNames(t *testing.T) {
 		require.True(t, c.Flags().Changed(name), old)
 		require.NotContains(t, all, "--"+old+" ")
 	}
-	code, _, errs := call("solve", "membrane", "--n", "8", "--method", "richardson", "--in-process", "--slow", "0:1", "--together", "1", "--reconfigure", "never", "--work", "none")
+	code, _, errs := call("solve", "membrane", "--n", "8", "--method", "richardson", "--in-process", "--slow", "0:1", "--together", "1", "--reconfigure", "never")
 	require.Equal(t, ExitSolved, code, errs)
 	code, _, errs = call("solve", "membrane", "--n", "8", "--peers", "1", "--slow", "1:2")
 	require.Equal(t, ExitUsage, code)

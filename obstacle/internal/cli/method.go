@@ -2,11 +2,14 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -14,11 +17,12 @@ import (
 )
 
 type methodFlags struct {
-	problem.MethodConfig        // InnerCycles and Coarse are not set; Name may be solver.Auto
-	why                  string // why the method is Name; empty: --method
-	flags                *pflag.FlagSet
-	innerCycles          string // a number, or auto
-	coarse               string // a number, auto or none
+	problem.MethodConfig                // InnerCycles and Coarse are not set; Name may be solver.Auto
+	why                  string         // why the method is Name; empty: --method
+	several              bool           // the method is one of several that share the flags, and ignores those of the others
+	flags                *pflag.FlagSet // nil: none is given
+	innerCycles          string         // a number, or auto
+	coarse               string         // a number, auto or none
 }
 
 func (m *methodFlags) add(f *pflag.FlagSet, c *catalog.Set) {
@@ -52,7 +56,7 @@ func methodNames(c *catalog.Set) []string { return append([]string{solver.Auto},
 // givenMethodFlags returns the flags that the user gave and that belong to a method.
 func (q *request) givenMethodFlags() (names []string) {
 	for _, name := range methodFlagNames() {
-		if name != "order" && q.method.flags.Changed(name) {
+		if name != "order" && q.method.flags != nil && q.method.flags.Changed(name) {
 			names = append(names, name)
 		}
 	}
@@ -89,9 +93,52 @@ func (q *request) chooseMethod(w *work, clusters []string) error {
 	if w.method, err = m.config(w.scheme, q.catalog); err != nil {
 		return err
 	}
+	if w.method.Name != m.Name && m.why != "" {
+		w.methodWhy = fmt.Sprintf("%s, %s: with scheme %s, it is the method of each peer on its box", m.why, m.Name,
+			w.scheme.Name())
+	}
+	if !m.several {
+		if err := solver.Unused(q.givenMethodFlags(), w.method); err != nil {
+			return badInput(err)
+		}
+	}
 	if w.order != problem.Jacobi && w.method.Name != problem.Richardson {
 		return usage("--order %v with --method %s: only %s has an order of planes", w.order, w.method.Name,
 			problem.Richardson)
+	}
+	return nil
+}
+
+// checkShared returns an error for a flag that none of the methods uses under any of the schemes.
+func (q *request) checkShared(methods, schemes []string) error {
+	q.method.several = true
+	unused := map[string]error{}
+	var used []string
+	for _, name := range methods {
+		for _, scheme := range schemes {
+			m := q.method
+			m.Name = name
+			s, err := q.catalog.Scheme(scheme, nil)
+			if err != nil {
+				return nil // its rows say so
+			}
+			c, err := m.config(s, q.catalog)
+			if err != nil {
+				return err
+			}
+			for _, flag := range q.givenMethodFlags() {
+				if err := solver.Unused([]string{flag}, c); err == nil {
+					used = append(used, flag)
+				} else {
+					unused[flag] = cmp.Or(unused[flag], err)
+				}
+			}
+		}
+	}
+	for _, flag := range q.givenMethodFlags() {
+		if !slices.Contains(used, flag) && unused[flag] != nil {
+			return badInput(unused[flag])
+		}
 	}
 	return nil
 }
@@ -106,11 +153,20 @@ func distinct(labels []string) int {
 	return len(seen)
 }
 
+// methodSynonyms are other names of methods.
+var methodSynonyms = map[string]string{
+	"jacobi": problem.Richardson, "gauss-seidel": problem.SOR, "gaussseidel": problem.SOR, "gs": problem.SOR,
+	"mg": problem.Multigrid, "ras": problem.Schwarz,
+}
+
 // config checks the flags; every error is bad usage.
 func (m *methodFlags) config(s iterate.Scheme, known *catalog.Set) (problem.MethodConfig, error) {
 	c, names := m.MethodConfig, methodNames(known)
 	switch {
 	case !slices.Contains(names, c.Name):
+		if same := methodSynonyms[strings.ToLower(c.Name)]; same != "" {
+			return c, usage("--method %q%s: want %s", c.Name, spelling.Suggest(same, []string{same}), catalog.Words(names))
+		}
 		return c, badInput(catalog.Unknown("method", c.Name, names))
 	case c.Omega != 0 && !(c.Omega > 0 && c.Omega < 2):
 		return c, usage("--omega %v: want a number above 0 and below 2, or 0 to have it chosen", c.Omega)
@@ -119,13 +175,11 @@ func (m *methodFlags) config(s iterate.Scheme, known *catalog.Set) (problem.Meth
 	case !(c.Step > 0 && c.Step <= 1):
 		return c, usage("--step %v: want a number above 0 and at most 1, in units of 1/max a_ii, to have a contraction",
 			c.Step)
-	case c.Step != 1 && c.Name != problem.Richardson && c.Name != solver.Auto:
-		return c, usage("--step %v needs --method richardson", c.Step)
 	}
 	if err := cmp.Or(checkWord("local", c.Local), checkWord("cycle", c.Cycle)); err != nil {
 		return c, err
 	}
-	if c.Step == 1 {
+	if c.Step == 1 || c.Name != problem.Richardson && c.Name != solver.Auto {
 		c.Step = 0
 	}
 	if c.Cycle == "auto" {

@@ -42,10 +42,11 @@ func flagMistake(c *cobra.Command, err error) error {
 	return usage("%w%s", err, see)
 }
 
-// synonyms are the names of flags in other programs, and what these flags are called here.
+// synonyms are the names of flags in other programs, and what these flags are called here, with a value where one flag has several.
 var synonyms = map[string]string{
-	"accuracy": "tol", "cores": "threads", "eps": "tol", "epsilon": "tol", "grid": "n", "iterations": "max-sweeps",
-	"j": "threads", "maxiter": "max-sweeps", "max-iterations": "max-sweeps", "np": "peers", "o": "out", "p": "peers",
+	"accuracy": "tol", "async": "scheme async", "asynchronous": "scheme async", "cores": "threads", "eps": "tol", "epsilon": "tol", "grid": "n", "iterations": "max-sweeps",
+	"j": "threads", "json": "format json", "maxiter": "max-sweeps", "max-iterations": "max-sweeps", "mode": "scheme",
+	"np": "peers", "nproc": "peers", "nprocs": "peers", "o": "out", "p": "peers",
 	"points": "n", "processes": "peers", "procs": "peers", "quiet": "log-level", "resolution": "n", "rtol": "tol",
 	"size": "n", "solver": "method", "t": "tol", "timeout": "max-time", "v": "log-level", "verbose": "log-level",
 	"workers": "peers",
@@ -56,7 +57,7 @@ var synonyms = map[string]string{
 func intended(c *cobra.Command, name string) string {
 	known := flagNames(c)
 	for _, same := range []string{name, synonyms[strings.ToLower(name)]} {
-		if slices.Contains(known, "--"+same) {
+		if flag, _, _ := strings.Cut(same, " "); slices.Contains(known, "--"+flag) {
 			return spelling.Suggest("--"+same, []string{"--" + same})
 		}
 	}

@@ -155,7 +155,7 @@ func (a *app) single(q *request, s *simulation, f *clusterfile.File, ref string,
 	one := *q
 	one.partition, one.weights = "auto", nil
 	one.parts, one.balance = 1, "off"
-	one.method.Flexible = false
+	one.method.Flexible, one.method.several = false, true
 	same := *s
 	same.join, same.leave = nil, nil
 	r, err := a.prepare(&one, &same, f.WithoutEvents(), ref, "sync", 1)
