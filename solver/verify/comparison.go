@@ -32,7 +32,7 @@ const (
 	// sharpGain is the expected gain by the sharper bound from which it is computed.
 	sharpGain      = 4
 	sharpTolerance = 0.5
-	maxSharpWork   = 130
+	maxSharpWork   = 150
 )
 
 // maxInitialAxis returns the longest axis of the first grid. It suffices for smooth coefficients.
