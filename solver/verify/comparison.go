@@ -26,9 +26,13 @@ const (
 	// unevenRows is the ratio of the largest to the least diagonal entry above which rows count as uneven.
 	unevenRows = 1000
 	// sharpFloor is the least right-hand side of the sharper bound, relative to the largest residual.
-	sharpFloor     = 1e-6
-	sharpTolerance = 0.3
-	maxSharpWork   = 200
+	sharpFloor = 1e-6
+	// sharpShare is the share of the sharper bound, about, that the floor of its right-hand side may have.
+	sharpShare = 0.3
+	// sharpGain is the expected gain by the sharper bound from which it is computed.
+	sharpGain      = 4
+	sharpTolerance = 0.5
+	maxSharpWork   = 150
 )
 
 // maxInitialAxis returns the longest axis of the first grid. It suffices for smooth coefficients.
@@ -66,6 +70,10 @@ func (j *evaluator) firstComparison(e problem.Executor) error {
 			return nil // most likely no M-matrix
 		}
 	}
+	if j.before == nil && jumps(p) {
+		j.residuals = make([]float64, p.Points())
+		return nil // interpolation across jumps proves nothing
+	}
 	n := p.N
 	for a := range p.Dimension {
 		n[a] = min(n[a], maxInitialAxis(p.Dimension))
@@ -76,7 +84,7 @@ func (j *evaluator) firstComparison(e problem.Executor) error {
 	if err != nil {
 		return err
 	}
-	f := &comparison{p: q, layout: m.layout, w: m.solve(nil, nil, comparisonTolerance, maxComparisonWork)}
+	f := &comparison{p: q, layout: m.layout, w: m.solve(nil, nil, firstTolerance, maxComparisonWork)}
 	j.comparison, j.work = newCubicTransfer(f, p.N), m.work*float64(q.Points())/float64(p.Points())
 	if n == p.N {
 		f.w, j.minimiser = slices.Clone(f.w), m
@@ -86,47 +94,74 @@ func (j *evaluator) firstComparison(e problem.Executor) error {
 
 // refine computes better comparison functions on the problem's own grid where the first one proves little or
 // nothing: A·w = 1, which bounds ‖A⁻¹‖∞, and, where rows and therefore residuals differ much in size, A·w =
-// |r|, which bounds the error more sharply.
+// |r|, which may bound the error more sharply.
 func (j *evaluator) refine(total chunkResult, e problem.Executor) (chunkResult, error) {
 	poor, uneven := total.poor(j), total.uneven(j)
 	if !poor && !uneven {
 		return total, nil
 	}
+	var err error
+	if j.residuals == nil {
+		j.residuals = make([]float64, j.p.Points())
+		if total, err = j.evaluateChunks(e); err != nil {
+			return total, err
+		}
+	}
 	q, m := unitProblem(j.p, j.p.N), j.minimiser
 	if m == nil {
-		var err error
 		if m, err = newMinimiser(q, e); err != nil {
 			return total, err
 		}
 	}
+	unit := &comparison{p: q, layout: m.layout, w: make([]float64, m.layout.Len())}
+	if j.comparison != nil {
+		unit.interpolate(j.comparison.from, e)
+	}
 	if poor && j.minimiser == nil {
-		l := m.layout
-		f := &comparison{p: q, layout: l, w: make([]float64, l.Len())}
-		if j.comparison != nil {
-			f.interpolate(j.comparison.from, e)
-		}
-		f.w = slices.Clone(m.solve(nil, f.w, comparisonTolerance, maxComparisonWork))
+		unit.w = slices.Clone(m.solve(nil, unit.w, comparisonTolerance, maxComparisonWork))
 		j.work += m.work
-		j.comparison = newCubicTransfer(f, j.p.N)
+		j.comparison = newCubicTransfer(unit, j.p.N)
+		total.unit = m.measure(unit.w, j.residuals)
 	}
-	var err error
-	if uneven {
-		j.residuals = make([]float64, j.p.Points())
+	if uneven && total.unit.least > 0 {
+		j.sharpen(&total, m, unit)
 	}
-	if total, err = j.evaluateChunks(e); err != nil || !uneven || !(total.unit.least > 0) {
-		return total, err
+	j.residuals = nil
+	return total, nil
+}
+
+// sharpen searches for a solution of A·w = |r|, unless it promises little.
+func (j *evaluator) sharpen(total *chunkResult, m *minimiser, unit *comparison) {
+	// If A is symmetric, the mean of A⁻¹·|r| is that of |r|·A⁻¹·1.
+	sum, product := 0.0, 0.0
+	m.eachRow(func(at, d, n int) {
+		for i, w := range unit.w[at:][:n] {
+			sum += w
+			product += float64(w * j.residuals[d+i])
+		}
+	})
+	mean := product / sum
+	if bound := total.unit.bound(); !(mean > 0) || !kernel.Finite(bound) || bound < sharpGain*total.unit.top*mean {
+		return
 	}
-	floor := sharpFloor * kernel.MaxAbs(j.residuals)
-	if !(floor > 0) || !kernel.Finite(floor) {
-		return total, nil
-	}
+	floor := max(sharpFloor*kernel.MaxAbs(j.residuals), sharpShare*total.unit.least*mean)
 	for i, v := range j.residuals {
 		j.residuals[i] = max(v, floor)
 	}
-	sharp := &comparison{p: q, layout: m.layout, w: m.solve(j.residuals, nil, sharpTolerance, maxSharpWork)}
+	w := m.solve(j.residuals, nil, sharpTolerance, maxSharpWork)
 	j.work += m.work
-	j.sharp, j.residuals = newCubicTransfer(sharp, j.p.N), nil
-	return j.evaluateChunks(e)
+	j.sharp = newCubicTransfer(&comparison{p: unit.p, layout: m.layout, w: w}, j.p.N)
+	total.sharp = m.measure(w, j.residuals)
+}
+
+// jumps reports whether a few points show that the diffusion varies so much that rows are uneven.
+func jumps(p *problem.Problem) bool {
+	least, largest := math.Inf(1), 0.0
+	for idx := range p.Samples {
+		kappa := p.Diffusion.At(p.At(idx[0], idx[1], idx[2]))
+		least, largest = min(least, kappa), max(largest, kappa)
+	}
+	return largest > unevenRows*least
 }
 
 // rowsDominate estimates from a few points whether the rows of A have such large sums (a reaction, a time step)
@@ -166,7 +201,7 @@ func (m *comparisonBound) bound() float64 {
 // measureComparisons compares the comparison functions with the residual of a chunk's values.
 func (s *chunkResult) measureComparisons(j *evaluator, c *chunk) {
 	s.unit, s.sharp = comparisonBound{least: math.Inf(1)}, comparisonBound{least: math.Inf(1)}
-	if j.comparison == nil {
+	if j.comparison == nil && j.residuals == nil {
 		return
 	}
 	b := &c.Discretization
@@ -184,9 +219,8 @@ func (s *chunkResult) measureComparisons(j *evaluator, c *chunk) {
 			copy(j.residuals[j.p.Dense(first):], r[at:][:len(row)])
 		}
 	}, r, false)
-	s.unit.measure(j.comparison, c, r)
-	if j.sharp != nil {
-		s.sharp.measure(j.sharp, c, r)
+	if j.comparison != nil {
+		s.unit.measure(j.comparison, c, r)
 	}
 }
 
@@ -198,22 +232,26 @@ func (m *comparisonBound) measure(t *cubicTransfer, c *chunk, r []float64) {
 	c.sweep.Apply(aw, w, b.Layout.Interior())
 	b.EachRow(func(row []float64, first [3]int) {
 		at, d := b.Index(first), b.Dense(first)
-		for i := range row {
-			// Where no entry beside the diagonal is positive and w ≥ 0, |A|·w = 2·diag(A)·w − A·w.
-			diagonal := b.Operator.Arrays[kernel.Center][d+i]
-			least := row[i] - 8*kernel.UnitRoundoff*(2*diagonal*w[at+i]+math.Abs(row[i]))
-			if !(least >= m.least) {
-				m.least = least
-			}
-			if !(w[at+i] >= 0) {
-				m.least = math.Inf(-1)
-			}
-			m.top = max(m.top, w[at+i])
-			if ratio := r[at+i] / least; !(ratio <= m.ratio) {
-				m.ratio = ratio
-			}
-		}
+		m.addRow(row, w[at:], r[at:], b.Operator.Arrays[kernel.Center][d:])
 	}, aw, false)
+}
+
+// addRow adds the points of a row: A·w, w, the magnitudes of residuals and the diagonal entries of A.
+func (m *comparisonBound) addRow(aw, w, r, diagonal []float64) {
+	for i, v := range aw {
+		// Where no entry beside the diagonal is positive and w ≥ 0, |A|·w = 2·diag(A)·w − A·w.
+		least := v - 8*kernel.UnitRoundoff*(2*diagonal[i]*w[i]+math.Abs(v))
+		if !(least >= m.least) {
+			m.least = least
+		}
+		if !(w[i] >= 0) {
+			m.least = math.Inf(-1)
+		}
+		m.top = max(m.top, w[i])
+		if ratio := r[i] / least; !(ratio <= m.ratio) {
+			m.ratio = ratio
+		}
+	}
 }
 
 // poor reports whether A may be an M-matrix and the present comparison function proves nothing, or much less
@@ -223,12 +261,12 @@ func (s *chunkResult) poor(j *evaluator) bool {
 	case s.signs != "" || problem.NewStencil(j.p).Constant():
 		return false
 	case j.comparison == nil:
-		return !(s.excess > 0)
+		return j.residuals != nil || !(s.excess > 0)
 	}
 	return !(s.unit.least >= 1/float64(maxLoss)) || s.unit.ratio > maxLoss*s.inf
 }
 
 // uneven reports whether A has the signs of an M-matrix and rows that differ much in size.
 func (s *chunkResult) uneven(j *evaluator) bool {
-	return s.signs == "" && j.comparison != nil && j.before == nil && s.diagonal[1] > unevenRows*s.diagonal[0]
+	return s.signs == "" && (j.comparison != nil || j.residuals != nil) && j.before == nil && s.diagonal[1] > unevenRows*s.diagonal[0]
 }

@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	// comparisonTolerance is the largest |A·w − 1|, or |A·w − f|/f, of an acceptable comparison function. Its
-	// bound is then at most (1 + comparisonTolerance)/(1 − comparisonTolerance) times that of A·w = 1.
-	comparisonTolerance = 0.05
+	// comparisonTolerance is the largest 1 − A·w/f of an acceptable comparison function. Its bound is then about
+	// 1/(1 − comparisonTolerance) times that of A·w = f at most.
+	comparisonTolerance = 0.3
+	firstTolerance      = 0.05 // on the first grid, where a search costs little
 	// maxComparisonWork bounds the work of a comparison function on the problem's own grid, in sweeps over it.
 	maxComparisonWork = 600
 	// maxDirections is the number of earlier directions to which a new one is made orthogonal. Each needs two
@@ -36,6 +37,7 @@ const (
 type minimiser struct {
 	layout       kernel.Layout
 	sweep        *kernel.Sweep
+	diagonal     []float64 // dense: of A
 	source       []float64 // dense: the source of the relaxation
 	x, r, defect []float64 // padded: the solution, the remaining right-hand side, a defect
 	direct       *banded   // direct solver for the grid; nil: levels
@@ -55,7 +57,7 @@ func newMinimiser(p *problem.Problem, e problem.Executor) (*minimiser, error) {
 		return nil, err
 	}
 	n := b.Layout.Len()
-	m := &minimiser{exec: e, layout: b.Layout, source: make([]float64, p.Points()), x: make([]float64, n),
+	m := &minimiser{exec: e, layout: b.Layout, diagonal: b.Operator.Arrays[kernel.Center], source: make([]float64, p.Points()), x: make([]float64, n),
 		r: make([]float64, n), defect: make([]float64, n), entries: p.Points() * (1 + 2*p.Dimension)}
 	kept := maxDirections
 	if p.Points() > largeGrid {
@@ -89,8 +91,7 @@ func (m *minimiser) coarsen(a rows) {
 	}
 }
 
-// solve solves A·w = 1, or A·w = f for a dense positive f, until the relative defect is at most near at every
-// point or the work reaches most sweeps. It starts from the padded values w (nil: 0) and returns the padded
+// solve solves A·w = 1, or A·w = f for a dense positive f, until 1 − near ≤ A·w/f ≤ 2 at every point or the work reaches most sweeps. It starts from the padded values w (nil: 0) and returns the padded
 // solution, which the next call overwrites.
 func (m *minimiser) solve(f, w []float64, near, most float64) []float64 {
 	if m.work, m.weight, m.stands = 0, nil, false; f != nil {
@@ -116,22 +117,36 @@ func (m *minimiser) solve(f, w []float64, near, most float64) []float64 {
 			clear(m.x)
 		}
 	}
-	for k := 0; m.work < most && !(m.largestDefect() <= near) && m.step(k); k++ {
+	for k := 0; m.work < most && !m.enough(near) && m.step(k); k++ {
 	}
 	return m.x
 }
 
-// largestDefect returns the largest defect relative to the right-hand side.
-func (m *minimiser) largestDefect() float64 {
-	r := m.r
-	if m.weight == nil {
-		return kernel.MaxAbs(r)
+// enough reports whether 1 − near ≤ A·w/f ≤ 2 at every point.
+func (m *minimiser) enough(near float64) bool {
+	least, largest := 0.0, 0.0
+	for i, v := range m.r {
+		if m.weight != nil {
+			v *= m.weight[i]
+		}
+		if !(v >= least) { // a NaN stays
+			least = v
+		}
+		if !(v <= largest) {
+			largest = v
+		}
 	}
-	largest := 0.0
-	for i, v := range r {
-		largest = problem.MaxOrNaN(largest, math.Abs(v*m.weight[i]))
-	}
-	return largest
+	return largest <= near && least >= -1
+}
+
+// measure returns what padded values w prove about residuals, given as dense magnitudes.
+func (m *minimiser) measure(w, residuals []float64) comparisonBound {
+	out := comparisonBound{least: math.Inf(1)}
+	m.image(m.defect, w)
+	m.eachRow(func(at, d, n int) {
+		out.addRow(m.defect[at:][:n], w[at:], residuals[d:], m.diagonal[d:])
+	})
+	return out
 }
 
 // step takes direction k and reports whether there was one.
