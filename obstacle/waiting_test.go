@@ -49,6 +49,15 @@ func TestWaitsEndBySignals(t *testing.T) {
 	}
 }
 
+// A pipe that no process reads does not block an output.
+func TestCalibrateToAPipe(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, syscall.Mkfifo("pipe", 0o600))
+	r := start(t, "calibrate", "--n", "16", "--out", "pipe")
+	require.Equal(t, 1, r.wait(patience))
+	r.said("it is a pipe that no process reads")
+}
+
 // Files that must be regular are refused at once if they are pipes.
 func TestPipesAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -45,8 +46,13 @@ of --scheme: asynchronous ones are not acknowledged and cost less.`,
 			bars := a.bars()
 			defer a.closeBars(bars)
 			done := bars.Wait("measuring this machine")
-			d, err := calibration.ThisMachine(c.Context(), block)
+			ctx, stop := stoppable(c.Context())
+			defer stop()
+			d, err := calibration.ThisMachine(ctx, block)
 			done()
+			if ctx.Err() != nil {
+				return &exitError{ExitStopped, errors.New("interrupted while it measured this machine; nothing was written")}
+			}
 			if err != nil {
 				return failed(err)
 			}

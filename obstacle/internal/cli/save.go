@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
@@ -30,7 +31,10 @@ func save(name string, write func(io.Writer) error) error {
 	if !isDevice(name) {
 		return output.Replace(name, write)
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0) // a pipe may have no reader
+	if errors.Is(err, syscall.ENXIO) {
+		return fmt.Errorf("output %s: it is a pipe that no process reads", name)
+	}
 	if err != nil {
 		return fmt.Errorf("output %s: %w", name, err)
 	}

@@ -149,13 +149,24 @@ func (s *Solution) hint() string {
 	return FasterMethod(s.Method, s.MethodWhy)
 }
 
-// FasterMethod recommends the choice of the program for a stationary problem if the user chose the slowest method, and
-// returns "" otherwise. Why is the reason for the method, as in Solution.MethodWhy.
+// FasterMethod recommends the choice of the program for a stationary problem if the user chose the slowest method, by its
+// name or a flag of it, and returns "" otherwise. Why is the reason for the method, as in Solution.MethodWhy.
 func FasterMethod(method, why string) string {
-	if method != problem.Richardson || chosen(why) {
+	if method != problem.Richardson {
 		return ""
 	}
-	return "richardson is the slowest method; without --method, a faster one is chosen (docs/methods.md)"
+	instead := "with --method auto"
+	switch flag, _, _ := strings.Cut(why, ";"); {
+	case why == "":
+		instead = "without --method"
+	case flag == "--order": // only richardson has one
+		return ""
+	case strings.HasPrefix(flag, "--"):
+		instead = "without " + flag
+	case !strings.HasPrefix(why, "that of the checkpoint"):
+		return "" // the program chose it
+	}
+	return "richardson is the slowest method; " + instead + ", a faster one is chosen (docs/methods.md)"
 }
 
 // unusual lists the refusals that networks do not cause by duplicating or delaying frames.
