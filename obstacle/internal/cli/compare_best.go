@@ -90,22 +90,49 @@ func atMost(most time.Duration, solved []report.Candidate) time.Duration {
 // candidates returns the solved runs of a method, and that of one machine, with their times on the full grid: there a
 // point method needs more sweeps than on a stand-in, by the square of the ratio of the intervals, and SOR by the ratio.
 func (m *methodComparison) candidates(rows []report.SimulatedRow, one report.Reference) (out []report.Candidate) {
-	more := 1.0
+	single := m.one
 	for i := range rows {
-		r := m.rows[i]
+		r, row := m.rows[i], &rows[i]
 		if r.refused != nil {
 			continue
 		}
-		n := slices.Max(r.work.problem.N[:])
-		more = moreSweeps(r.work.method.Name, float64(n*max(r.Scale, 1)+1)/float64(n+1))
-		out = append(out, report.Candidate{
-			Method: m.method, Scheme: rows[i].Scheme, Peers: rows[i].Machines, Lockstep: r.work.scheme.Lockstep(),
-			Seconds: rows[i].Comparable * nullable.Number(more),
-		})
+		if single == nil && r.sequential() {
+			single = r
+		}
+		c := report.Candidate{
+			Method: m.method, Scheme: row.Scheme, Peers: row.Machines, Lockstep: r.work.scheme.Lockstep(),
+			Seconds: row.Comparable * r.moreSweeps(), Uncorrected: r.Scale > 1 && r.growth() == report.Unknown,
+		}
+		switch low, high := row.ComparableLow*r.moreSweeps(), row.ComparableHigh*r.moreSweeps(); {
+		case r.Scale <= 1:
+			c.Exactly()
+		case !low.Known(): // there is no estimate
+			c.Low, c.High = low, high
+		case c.Uncorrected:
+			c.OnStandIns(0.97*c.Seconds, 1.03*c.Seconds, r.coarser.figures.Met*r.coarser.moreSweeps())
+		default:
+			c.OnStandIns(low, high, r.coarser.figures.Met*r.coarser.moreSweeps())
+		}
+		out = append(out, c)
 	}
-	return append(out, report.Candidate{
-		Method: m.method, Scheme: "sync", Peers: 1, Seconds: one.Alone * nullable.Number(more), Lockstep: true,
-	})
+	c := report.Candidate{Method: m.method, Scheme: "sync", Peers: 1, Seconds: one.Alone, Lockstep: true}
+	c.Exactly()
+	if single != nil && single.Scale > 1 {
+		c.Seconds *= single.moreSweeps()
+		coarser := nullable.NaN()
+		if single.coarser != nil {
+			coarser = m.coarse * single.coarser.moreSweeps()
+		}
+		c.Uncorrected = single.work.method.Name != problem.Richardson
+		c.OnStandIns(0.97*c.Seconds, 1.03*c.Seconds, coarser)
+	}
+	return append(out, c)
+}
+
+// moreSweeps returns how many times its sweeps the method of a run needs on the full grid.
+func (r *virtualRun) moreSweeps() nullable.Number {
+	n := slices.Max(r.work.problem.N[:])
+	return nullable.Number(moreSweeps(r.work.method.Name, float64(n*max(r.Scale, 1)+1)/float64(n+1)))
 }
 
 // moreSweeps returns how many times the sweeps a method needs on a grid whose intervals are finer by a ratio.
@@ -126,9 +153,11 @@ func (a *app) runBest(ctx context.Context, q *request, ref string, all selection
 	for i := range rows {
 		r := &rows[i]
 		if scheme, err := a.catalog.Scheme(r.Scheme, nil); r.err == nil && err == nil {
-			out = append(out, report.Candidate{
+			c := report.Candidate{
 				Method: r.Method, Scheme: r.Scheme, Peers: r.Peers, Seconds: r.Seconds, Lockstep: scheme.Lockstep(),
-			})
+			}
+			c.Exactly()
+			out = append(out, c)
 		}
 	}
 	if slowest(out) == 0 {
@@ -152,11 +181,16 @@ func (a *app) runBest(ctx context.Context, q *request, ref string, all selection
 			if t.row.err != nil || ctx.Err() != nil || a.once(ctx, t) != nil {
 				continue
 			}
-			out = append(out, report.Candidate{
+			c := report.Candidate{
 				Method: b.method, Scheme: t.row.Scheme, Peers: t.row.Peers, Lockstep: t.work.scheme.Lockstep(),
 				Seconds: nullable.Number(t.row.seconds[0]),
-			})
+			}
+			c.Exactly()
+			out = append(out, c)
 		}
 	}
-	return report.BestOf(out)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return report.BestOf(out, "")
 }

@@ -17,6 +17,8 @@ type methodComparison struct {
 	method string // as requested; out of lockstep, sor means Schwarz with sor
 	rows   []*virtualRun
 	one    *virtualRun // the run of one machine; nil if t(1) follows from a row
+
+	coarse nullable.Number // t(1) on the coarser stand-in, once the runs are summarized
 }
 
 // compareMethod prepares the runs of a method. Its errors are bad input.
@@ -96,7 +98,7 @@ func (m *methodComparison) summarize(c *report.Subject) (rows []report.Simulated
 		if c := cmp.Or(onCoarser(m.one), m.rows[like].coarser); c != nil {
 			coarse, _ = reference(onCoarser(m.one), c)
 		}
-		of.Alone = nullable.Time(float64(alone.Seconds))
+		of.Alone, m.coarse = nullable.Time(float64(alone.Seconds)), nullable.Time(float64(coarse.Seconds))
 	}
 	for _, r := range m.rows {
 		if r.refused == nil {

@@ -111,12 +111,19 @@ func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref stri
 		rows = append(rows, m.rows...)
 		candidates = append(candidates, m.candidates(c.Rows[len(c.Rows)-len(m.rows):], c.References[len(c.References)-1])...)
 	}
-	c.Judge(coarserTimes(rows))
-	candidates = append(candidates, a.simulateBest(ctx, a.bestOn(q, &o.simulation, f, ref, all), candidates)...)
-	c.Best = report.BestOf(candidates)
+	interrupted := error(nil)
+	if ctx.Err() == nil {
+		c.Judge(coarserTimes(rows))
+		candidates = append(candidates, a.simulateBest(ctx, a.bestOn(q, &o.simulation, f, ref, all), candidates)...)
+	}
+	if ctx.Err() != nil {
+		c.Interrupted, interrupted = true, errInterrupted
+	} else {
+		c.Best = report.BestOf(candidates, c.StandIns())
+	}
 	c.Outputs = o.files.write(map[string]func(io.Writer) error{".csv": c.CSV, ".tex": c.Latex},
 		fmt.Sprintf("%s, n = %v, %s", c.Problem, c.N, c.Model), simulatedSeries(&c))
-	return cmp.Or(a.print(&c, c.Text), unwritten(c.Outputs), worst(rows, (*virtualRun).verdict))
+	return cmp.Or(a.print(&c, c.Text), unwritten(c.Outputs), worst(rows, (*virtualRun).verdict), interrupted)
 }
 
 // coarserTimes returns the times of the rows on the coarser stand-in, unknown where there is none.

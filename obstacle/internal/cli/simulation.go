@@ -237,10 +237,17 @@ func (a *app) simulateAll(ctx context.Context, runs []*virtualRun) error {
 		if r.result == nil { // before it began
 			r.refused = r.err
 			r.figures = report.Refused(r.Solver.Scheme.Name(), r.Solver.Partition.Peers(), r.err)
+			if errors.Is(r.err, context.Canceled) {
+				r.figures.Failure = "interrupted before it began"
+			}
 		}
 		possible = possible || r.refused == nil
 	}
-	if !possible {
+	switch {
+	case possible:
+	case errors.Is(runs[0].err, context.Canceled):
+		return errInterrupted
+	default:
 		return badInput(runs[0].err)
 	}
 	return nil
@@ -265,6 +272,9 @@ func checkMemory(runs []*virtualRun, at int, memory uint64) error {
 }
 
 func (r *virtualRun) simulate(ctx context.Context, bars *progress.Bars) {
+	if r.err = ctx.Err(); r.err != nil {
+		return
+	}
 	began := time.Now()
 	r.residuals = figure.Record(nil, 0, 1)
 	seen := r.pages.observeVirtual(r)
@@ -289,12 +299,14 @@ func (r *virtualRun) simulate(ctx context.Context, bars *progress.Bars) {
 	}
 }
 
+var errInterrupted = &exitError{code: ExitStopped, err: errors.New("interrupted")}
+
 func (r *virtualRun) verdict() error {
 	switch {
+	case errors.Is(r.err, context.Canceled):
+		return errInterrupted
 	case r.refused != nil:
 		return &exitError{code: ExitUsage} // its row shows the reason
-	case errors.Is(r.err, context.Canceled):
-		return &exitError{code: ExitStopped, err: errors.New("interrupted")}
 	case errors.Is(r.err, simulate.ErrCutOff):
 		return &exitError{code: ExitStopped, err: r.err}
 	case r.err != nil:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,10 +123,25 @@ func TestInterrupted(t *testing.T) {
 	cancel()
 	again := &virtualRun{Config: r.Config, work: r.work}
 	a := &app{err: io.Discard, above: &above{w: io.Discard}, log: zerolog.Nop()}
-	require.NoError(t, a.simulateAll(ctx, []*virtualRun{again}))
-	require.Equal(t, "interrupted", again.figures.Reason)
-	require.Empty(t, again.figures.Failure)
+	require.Equal(t, ExitStopped, exitCode(a.simulateAll(ctx, []*virtualRun{again})))
+	require.Nil(t, again.result)
+	require.Equal(t, "interrupted before it began", again.figures.Failure)
 	require.Equal(t, ExitStopped, exitCode(again.verdict()))
+}
+
+// An interrupted comparison says why it names no winner, and further methods that did not end are no candidates.
+func TestInterruptedComparison(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var out strings.Builder
+	c := report.SimulatedComparison{Interrupted: true}
+	c.Text(&out)
+	require.Contains(t, out.String(), "no verdict: the comparison was interrupted")
+	r := prepared(t, "{relaxation: 4 Mpoint/s}", "sync", 2, nil)
+	m := &methodComparison{rows: []*virtualRun{{Config: r.Config, work: r.work}}}
+	a := &app{err: io.Discard, above: &above{w: io.Discard}, log: zerolog.Nop()}
+	cancel()
+	solved := report.Candidate{Seconds: 1}
+	require.Empty(t, a.simulateBest(ctx, []*methodComparison{m}, []report.Candidate{solved}))
 }
 
 // Simultaneous simulations give the same results as single ones.

@@ -2,6 +2,9 @@ package report
 
 import (
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 )
@@ -12,7 +15,31 @@ type Candidate struct {
 	Scheme   string          `json:"scheme"`
 	Peers    int             `json:"peers"`
 	Seconds  nullable.Number `json:"seconds"`
+	Low      nullable.Number `json:"seconds_low"` // the bounds on a stand-in; unknown: there is no estimate
+	High     nullable.Number `json:"seconds_high"`
 	Lockstep bool            `json:"-"`
+	// Uncorrected reports that the time is that of a stand-in, as no correction for the full grid is known.
+	Uncorrected bool `json:"uncorrected,omitempty"`
+}
+
+// Exactly sets the bounds to the time.
+func (c *Candidate) Exactly() { c.Low, c.High = c.Seconds, c.Seconds }
+
+// OnStandIns sets the bounds of a time that follows from two stand-ins: the given ones, wider by the difference from the
+// time that follows from the coarser one alone. They are unknown if that is.
+func (c *Candidate) OnStandIns(low, high, coarser nullable.Number) {
+	apart := nullable.Number(math.Abs(float64(c.Seconds - coarser)))
+	c.Low, c.High = max(0, low-apart), high+apart
+}
+
+// before reports whether c is the faster one for any times within the bounds.
+func (c *Candidate) before(d *Candidate) bool { return c.High < d.Low }
+
+func (c *Candidate) seconds() string {
+	if !(c.Low < c.High) {
+		return fmt.Sprintf("%.3g s", c.Seconds)
+	}
+	return fmt.Sprintf("%.3g s (%.3g to %.3g)", c.Seconds, c.Low, c.High)
 }
 
 // Best holds the fastest synchronous run, the fastest asynchronous one, each on the largest number of peers, and the
@@ -24,19 +51,21 @@ type Best struct {
 	Sentence     string     `json:"sentence"`
 }
 
-// BestOf returns the best of the candidates, nil if there are none on the largest number of peers.
-func BestOf(all []Candidate) *Best {
+// BestOf returns the best of the candidates, nil if there are none on the largest number of peers. standIns names the
+// stand-ins from which their times follow; empty: there are none, and the times are compared without bounds.
+func BestOf(all []Candidate, standIns string) *Best {
 	peers := 0
 	for _, c := range all {
 		peers = max(peers, c.Peers)
 	}
+	all = slices.DeleteFunc(slices.Clone(all), func(c Candidate) bool {
+		return !(c.Seconds > 0) || !c.Seconds.Known() || c.Peers != 1 && c.Peers != peers
+	})
 	var b Best
 	for _, c := range all {
 		switch {
-		case !(c.Seconds > 0) || !c.Seconds.Known():
 		case c.Peers == 1:
 			b.One = faster(b.One, c)
-		case c.Peers != peers:
 		case c.Lockstep:
 			b.Synchronous = faster(b.Synchronous, c)
 		default:
@@ -46,7 +75,7 @@ func BestOf(all []Candidate) *Best {
 	if b.Synchronous == nil && b.Asynchronous == nil {
 		return nil
 	}
-	b.Sentence = b.sentence()
+	b.Sentence = b.sentence(all, standIns)
 	return &b
 }
 
@@ -57,9 +86,10 @@ func faster(a *Candidate, b Candidate) *Candidate {
 	return &b
 }
 
-func (b *Best) sentence() string {
+func (b *Best) sentence(among []Candidate, standIns string) string {
 	all := ""
 	fastest := b.One
+	var uncorrected []string
 	for _, c := range []*Candidate{b.Synchronous, b.Asynchronous, b.One} {
 		kind := "one peer alone"
 		switch c {
@@ -73,13 +103,46 @@ func (b *Best) sentence() string {
 		if all != "" {
 			all += "; "
 		}
-		all += fmt.Sprintf("%s: %s, %s, %.3g s", kind, c.Method, c.Scheme, c.Seconds)
+		all += fmt.Sprintf("%s: %s, %s, %s", kind, c.Method, c.Scheme, c.seconds())
 		if fastest == nil || c.Seconds < fastest.Seconds {
 			fastest = c
 		}
+		if c.Uncorrected && !slices.Contains(uncorrected, c.Method) {
+			uncorrected = append(uncorrected, c.Method)
+		}
 	}
-	if fastest == b.One {
-		return all + ". One peer alone is the fastest"
+	open := standIns != "" && slices.ContainsFunc(among, func(c Candidate) bool {
+		return c != *fastest && !fastest.before(&c)
+	})
+	switch {
+	case open:
+		all += fmt.Sprintf(". Stand-ins %s leave open which is the fastest: run --stand-in 1", standIns)
+	case fastest == b.One:
+		all += ". One peer alone is the fastest"
+		if standIns != "" && !b.decided(among) {
+			all += fmt.Sprintf(", and stand-ins %s leave open which is the second: run --stand-in 1", standIns)
+		}
+	default:
+		all += fmt.Sprintf(". The fastest is %s, %s on %s", fastest.Method, fastest.Scheme, plural(fastest.Peers, "peer"))
 	}
-	return fmt.Sprintf("%s. The fastest is %s, %s on %s", all, fastest.Method, fastest.Scheme, plural(fastest.Peers, "peer"))
+	if len(uncorrected) > 0 {
+		all += fmt.Sprintf(". For %s no correction for the full grid is known: the times are those of the stand-in",
+			strings.Join(uncorrected, " and "))
+	}
+	return all
+}
+
+// decided reports whether the faster one of the best synchronous and the best asynchronous run is faster than every run of
+// the other kind, for any times within the bounds.
+func (b *Best) decided(among []Candidate) bool {
+	if b.Synchronous == nil || b.Asynchronous == nil {
+		return true
+	}
+	first := b.Synchronous
+	if b.Asynchronous.Seconds < first.Seconds {
+		first = b.Asynchronous
+	}
+	return !slices.ContainsFunc(among, func(c Candidate) bool {
+		return c.Peers != 1 && c.Lockstep != first.Lockstep && !first.before(&c)
+	})
 }

@@ -224,11 +224,8 @@ func (s *Simulated) Against(one Alone, together float64) {
 // efficiency of its own. unequal is as in FullGrid, chance a further half width as a part of the time. Without an estimate
 // the bounds are unknown.
 func (s *Simulated) OnFullGrid(how Growth, fine, coarse int, coarser *Simulated, unequal, chance float64) {
-	if !s.Efficiency.Known() {
-		return
-	}
 	e, ok := Interval{}, false
-	if coarser != nil {
+	if coarser != nil && s.Efficiency.Known() {
 		e, ok = FullGrid(how, StandIn{fine, 1 / s.Efficiency}, StandIn{coarse, 1 / coarser.Efficiency}, unequal)
 	}
 	if !ok {

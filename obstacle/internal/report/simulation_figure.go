@@ -41,8 +41,13 @@ func (c *SimulatedComparison) Judge(coarser []nullable.Number) {
 	first, second := at[w], at[s]
 	switch {
 	case unbounded[w] || unbounded[s]:
-		v.depends("there is no estimate for the full grid, as the network is full or no coarser stand-in divides --n: " +
-			"run --stand-in 1")
+		why := "the network is full or the coarser stand-in was not solved"
+		if c.Coarser == 0 {
+			why = "no coarser stand-in can be compared with"
+		}
+		v.DependsOnStandIn, v.Reasons = true, []string{}
+		v.Sentence = fmt.Sprintf("on %s, there is no estimate for the full grid, as %s: run --stand-in 1 (on stand-in %d, %s is "+
+			"%.2f times as fast as %s)", plural(v.Peers, "peer"), why, c.StandIn, v.Winner, float64(v.Factor), v.Against)
 	case near(c.Rows[first].Met, c.Rows[second].Met) && near(coarser[first], coarser[second]) && v.Factor < 1+equalRatio,
 		v.FactorLow > 1-2*equalRatio && v.FactorHigh < 1+2*equalRatio:
 		v.WithinSpread, v.Reasons = true, []string{}

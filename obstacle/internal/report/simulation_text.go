@@ -103,6 +103,8 @@ type SimulatedComparison struct {
 
 	Verdict *Verdict `json:"verdict"` // null if no two rows with the same number of machines were solved
 	Best    *Best    `json:"best"`
+	// Interrupted reports that not all runs ended. A verdict that depends on one that did not is null.
+	Interrupted bool `json:"interrupted"`
 }
 
 // Reference describes t(1) of a method.
@@ -193,7 +195,24 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 	if c.Best != nil {
 		fmt.Fprintln(w, c.Best.Sentence)
 	}
+	switch {
+	case c.Interrupted && c.Verdict == nil:
+		fmt.Fprintln(w, "no verdict: the comparison was interrupted")
+	case c.Interrupted:
+		fmt.Fprintln(w, "the best methods are unknown: the comparison was interrupted")
+	}
 	Lines(w, c.Outputs)
+}
+
+// StandIns names the two stand-ins; empty: the full grid is simulated.
+func (s *Subject) StandIns() string {
+	switch {
+	case s.StandIn <= 1:
+		return ""
+	case s.Coarser == 0:
+		return fmt.Sprint(s.StandIn)
+	}
+	return fmt.Sprintf("%d and %d", s.Coarser, s.StandIn)
 }
 
 // estimated describes the estimate for the full grid.

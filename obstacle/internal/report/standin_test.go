@@ -114,7 +114,9 @@ func TestVerdictOfAStandIn(t *testing.T) {
 		"another winner on the coarser": {row("sync", 4, 3.8, 4, 4.2), row("async", 3, 1.8, 2, 2.2),
 			[]nullable.Number{0.9, 1}, true, false, "run --stand-in 1, or 4"},
 		"no coarser grid": {row("sync", 4, nan, 4, nan), row("async", 3, nan, 3, nan),
-			[]nullable.Number{nullable.NaN(), nullable.NaN()}, true, false, "there is no estimate for the full grid"},
+			[]nullable.Number{nullable.NaN(), nullable.NaN()}, true, false,
+			"there is no estimate for the full grid, as the network is full or the coarser stand-in was not solved: run " +
+				"--stand-in 1 (on stand-in 8, async is 1.33 times as fast as sync)"},
 		"equal": {row("sync", 4, 3.9, 4, 4.1), row("async", 4.1, 3.9, 4.05, 4.2), []nullable.Number{1, 1.1}, false, true,
 			"differ too little for stand-ins 16 and 8 (factor 1.01 (0.95 to 1.08)): neither is faster"},
 	} {
@@ -130,19 +132,64 @@ func TestVerdictOfAStandIn(t *testing.T) {
 	}
 }
 
-func TestBestOf(t *testing.T) {
-	all := []Candidate{
-		{"richardson", "sync", 4, 9, true}, {"richardson", "async", 4, 3, false}, {"multigrid", "sync", 4, 2, true},
-		{"multigrid", "sync", 2, 0.5, true}, {"schwarz", "async", 4, nullable.NaN(), false}, {"multigrid", "sync", 1, 1, true},
+func candidate(method, scheme string, peers int, low, seconds, high float64) Candidate {
+	return Candidate{
+		Method: method, Scheme: scheme, Peers: peers, Seconds: nullable.Number(seconds), Low: nullable.Number(low),
+		High: nullable.Number(high), Lockstep: scheme == "sync",
 	}
-	b := BestOf(all)
+}
+
+func TestBestOf(t *testing.T) {
+	nan := math.NaN()
+	all := []Candidate{
+		candidate("richardson", "sync", 4, 9, 9, 9), candidate("richardson", "async", 4, 3, 3, 3),
+		candidate("multigrid", "sync", 4, 2, 2, 2), candidate("multigrid", "sync", 2, 0.5, 0.5, 0.5),
+		candidate("schwarz", "async", 4, nan, nan, nan), candidate("multigrid", "sync", 1, 1, 1, 1),
+	}
+	b := BestOf(all, "")
 	require.Equal(t, &all[2], b.Synchronous)
 	require.Equal(t, &all[1], b.Asynchronous)
 	require.Equal(t, "best synchronous: multigrid, sync, 2 s; best asynchronous: richardson, async, 3 s; one peer alone: "+
 		"multigrid, sync, 1 s. One peer alone is the fastest", b.Sentence)
-	b = BestOf(all[:3])
+	b = BestOf(all[:3], "")
 	require.Nil(t, b.One)
 	require.Contains(t, b.Sentence, "The fastest is multigrid, sync on 4 peers")
-	require.Nil(t, BestOf(nil))
-	require.Nil(t, BestOf(all[5:]), "nothing but one peer")
+	require.Nil(t, BestOf(nil, ""))
+	require.Nil(t, BestOf(all[5:], ""), "nothing but one peer")
+}
+
+// On stand-ins the fastest is named only if no other candidate can be faster.
+func TestBestOfStandIns(t *testing.T) {
+	nan := math.NaN()
+	for name, c := range map[string]struct {
+		all  []Candidate
+		want string
+		not  string
+	}{
+		"decided": {[]Candidate{candidate("multigrid", "sync", 4, 1, 1.2, 1.4), candidate("schwarz", "async", 4, 2, 3, 4)},
+			"1.2 s (1 to 1.4); best asynchronous: schwarz, async, 3 s (2 to 4). The fastest is multigrid", "open"},
+		"overlap": {[]Candidate{candidate("multigrid", "sync", 4, 1, 1.2, 2.4), candidate("schwarz", "async", 4, 2, 3, 4)},
+			"Stand-ins 8 and 4 leave open which is the fastest: run --stand-in 1", "The fastest is"},
+		"no bounds": {[]Candidate{candidate("multigrid", "sync", 4, 1, 1.2, 1.4),
+			candidate("schwarz", "async", 4, nan, 3, nan)},
+			"leave open which is the fastest", "The fastest is"},
+		"another of the same kind": {[]Candidate{candidate("multigrid", "sync", 4, 1, 1.2, 1.4),
+			candidate("schwarz", "sync", 4, 1.3, 2, 3)}, "leave open which is the fastest", "The fastest is"},
+		"one, then open": {[]Candidate{candidate("multigrid", "sync", 4, 1, 1.2, 2.4),
+			candidate("schwarz", "async", 4, 2, 3, 4), candidate("multigrid", "sync", 1, 0.1, 0.2, 0.3)},
+			"One peer alone is the fastest, and stand-ins 8 and 4 leave open which is the second: run --stand-in 1", "known"},
+	} {
+		b := BestOf(c.all, "8 and 4")
+		require.Contains(t, b.Sentence, c.want, name)
+		require.NotContains(t, b.Sentence, c.not, name)
+	}
+	u := candidate("schwarz", "sync", 4, 1, 2, 3)
+	u.Uncorrected = true
+	require.Contains(t, BestOf([]Candidate{u}, "8 and 4").Sentence,
+		". For schwarz no correction for the full grid is known: the times are those of the stand-in")
+	u.OnStandIns(1.9, 2.1, 1.5)
+	require.InDelta(t, 1.4, float64(u.Low), 1e-12)
+	require.InDelta(t, 2.6, float64(u.High), 1e-12)
+	u.OnStandIns(1.9, 2.1, nullable.NaN())
+	require.False(t, u.Low.Known() || u.High.Known())
 }
