@@ -68,6 +68,9 @@ func (c *Catalog) Choose(r Run) (Choice, error) {
 			continue
 		}
 		o := Other{name, e.against(name, r.lockstep())}
+		if out.Name == problem.Schwarz && r.lockstep() && len(r.Given) == 0 {
+			o.Why = e.needs(name) + ", and in each it waits for messages between the clusters"
+		}
 		if i := slices.IndexFunc(ranked, func(x Choice) bool { return x.Name == name }); i >= 0 && refused[i] != nil {
 			o.Why = refused[i].Error()
 		}

@@ -188,6 +188,9 @@ func TestChoose(t *testing.T) {
 		require.Equal(t, c.want, got.Name, "%s, %v", c.run.Scheme.Name(), c.run.Given)
 		require.Contains(t, got.Why, c.why)
 		require.Len(t, got.Others, 3)
+		if strings.Contains(got.Why, "clusters") {
+			require.Contains(t, got.Others[2].Why, "waits for messages between the clusters")
+		}
 	}
 	for _, given := range [][]string{{"omega", "cycle"}, {"step", "overlap"}, {"order", "omega"}, {"balance", "cycle"}} {
 		_, err := Methods().Choose(Run{Config: problem.Config{Problem: p, Scheme: sync}, Given: given})

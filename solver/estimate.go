@@ -25,7 +25,7 @@ type work struct {
 }
 
 const (
-	// firstSweeps are those of sor before it contracts at its rate.
+	// firstSweeps are those of sor and richardson before they contract at their rates.
 	firstSweeps = 5
 	// sweepsPerDecade × log10(1/tolerance) is about the work of multigrid in two and three dimensions, where the coarse
 	// grids are small and contain only points of the fine grid. The factors apply in other cases.
@@ -51,7 +51,7 @@ func estimateWork(p *problem.Problem, tolerance float64) work {
 	digits := math.Log(1 / cmp.Or(tolerance, DefaultTolerance))
 	// A point Jacobi sweep multiplies the error by about rho.
 	gap := min(1, max(s.eigenvalue/s.diagonal, 1e-15))
-	w.richardson = digits / -math.Log1p(-min(gap, 1-1e-9))
+	w.richardson = firstSweeps + digits/-math.Log1p(-min(gap, 1-1e-9))
 	omega := method.OptimalOmega(1 - gap)
 	w.sor = firstSweeps + digits/-math.Log(max(omega-1, 1e-9)) + s.crossing/3 // a sweep carries values over several points
 	w.multigrid = sweepsPerDecade * digits / math.Ln10
