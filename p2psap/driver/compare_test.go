@@ -29,6 +29,16 @@ type slowStream struct{ *stream.Link }
 
 func (l slowStream) Send(batch []microproto.Frame) (int, error) { return slow(l.Link.Send)(batch) }
 
+// distance is how much later a distantLink sends.
+const distance = 100 * time.Millisecond
+
+type distantLink struct{ microproto.Link }
+
+func (l distantLink) Send(batch []microproto.Frame) (int, error) {
+	time.Sleep(distance)
+	return l.Link.Send(batch)
+}
+
 // besideTCP gives a node the kernel's TCP as a rail that is to be compared with UDP; one of them may be slow.
 func besideTCP(t *testing.T, slowest p2psap.Network) func(*Config) {
 	return func(c *Config) {
@@ -76,10 +86,13 @@ func TestCompareRails(t *testing.T) {
 
 // On a slow path the comparison ends with the first turn: it would take long and show nothing.
 func TestCompareOnASlowPath(t *testing.T) {
-	with := besideTCP(t, p2psap.Ethernet)
+	with := func(c *Config) {
+		besideTCP(t, 0)(c)
+		c.Rails[0].Link = distantLink{c.Rails[0].Link}
+	}
 	a, b := start(t, "a", with), start(t, "b", with)
 	for _, n := range []*Node{a, b} {
-		n.compareTime = 20 * time.Millisecond // a trip takes more than a hundredth
+		n.compareTime = 50 * distance // a trip takes more than a hundredth; the time is enough on a busy machine
 	}
 	join(t, a, b)
 	sa, _ := open(t, a, b, options("s", microproto.ModeSynchronous))

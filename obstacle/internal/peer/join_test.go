@@ -52,7 +52,8 @@ func TestEnterTriesAgain(t *testing.T) {
 					}
 				}
 			}()
-			o := &Options{Rendezvous: l.Addr().String(), Identity: id, DialTime: c.limit, WaitTime: time.Minute, Log: zerolog.Nop()}
+			o := &Options{Rendezvous: l.Addr().String(), Identity: id, DialTime: c.limit, WaitTime: time.Minute, Log: zerolog.Nop(),
+				waiting: newWaiting(nil)}
 			conn, w, err := join(context.Background(), o)
 			if c.want != "" {
 				require.ErrorContains(t, err, c.want)
@@ -72,7 +73,8 @@ func TestJoiningAGoneLauncherAgain(t *testing.T) {
 	require.NoError(t, l.Close()) // nothing listens there any more
 	id, err := rendezvous.NewKeyIdentity("v1", "f", driver.Key{1})
 	require.NoError(t, err)
-	o := &Options{Rendezvous: l.Addr().String(), Identity: id, DialTime: 2 * await.Limit, Log: zerolog.Nop(), rejoins: true}
+	o := &Options{Rendezvous: l.Addr().String(), Identity: id, DialTime: 2 * await.Limit, Log: zerolog.Nop(), rejoins: true,
+		waiting: newWaiting(nil)}
 	_, _, err = join(await.Context(t), o)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
