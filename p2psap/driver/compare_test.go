@@ -35,7 +35,7 @@ const distance = 100 * time.Millisecond
 type distantLink struct{ microproto.Link }
 
 func (l distantLink) Send(batch []microproto.Frame) (int, error) {
-	time.Sleep(distance)
+	<-time.After(distance) // the delay of the emulated path: nothing is waited for
 	return l.Link.Send(batch)
 }
 

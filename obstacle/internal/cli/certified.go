@@ -59,14 +59,18 @@ func (n *enclosureFlags) enclose(
 	if !n.enabled {
 		return nil
 	}
-	if why := e.Certificate.Why; why != "" {
+	why := e.Certificate.Why
+	if s.Reason == launch.Interrupted {
+		why = "the run was interrupted" // an enclosure takes longer than the user is willing to wait, and is wide
+	}
+	if why != "" {
 		s.Enclosure = report.NoEnclosure(why)
 		return nil
 	}
 	both, err := verify.Enclose(ctx, p, u, e, n.sweeps, parallel{})
 	switch {
 	case ctx.Err() != nil && err != nil:
-		const why = "interrupted before the bounds were computed"
+		why = "interrupted before the bounds were computed"
 		s.Enclosure = report.NoEnclosure(why)
 		return &exitError{ExitStopped, errors.New("--enclose: " + why + "; the rest of the answer is complete")}
 	case err != nil:

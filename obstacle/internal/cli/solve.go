@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -433,7 +434,8 @@ func probePoints(flags []string, p *problem.Problem) ([]problem.Point, error) {
 	for _, s := range flags {
 		v, err := values(s, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
 		if err != nil || len(v) != p.Dimension {
-			return nil, fmt.Errorf("--probe %q: want %d coordinates, such as 0.25,0.5", s, p.Dimension)
+			return nil, fmt.Errorf("--probe %q: want %d coordinates, such as %s",
+				s, p.Dimension, strings.TrimSuffix(strings.Repeat("0.5,", p.Dimension), ","))
 		}
 		var q problem.Point
 		copy(q[:], v)
