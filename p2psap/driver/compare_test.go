@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"context"
 	"crypto/sha256"
 	"testing"
 	"time"
@@ -35,7 +36,9 @@ const distance = 100 * time.Millisecond
 type distantLink struct{ microproto.Link }
 
 func (l distantLink) Send(batch []microproto.Frame) (int, error) {
-	<-time.After(distance) // the delay of the emulated path: nothing is waited for
+	ctx, cancel := context.WithTimeout(context.Background(), distance)
+	defer cancel()
+	<-ctx.Done() // the delay of the emulated path
 	return l.Link.Send(batch)
 }
 
