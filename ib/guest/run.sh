@@ -144,7 +144,7 @@ build_initramfs() {
 solve_references() {
 	mkdir -p "$root/reference"
 	for peers in 2 3; do
-		flags="--peers $peers --tol 1e-$((5 - peers))"
+		flags="--method richardson --peers $peers --tol 1e-$((5 - peers))"
 		echo "$flags" >"$root/reference/sync$peers.flags"
 		# shellcheck disable=SC2086
 		"$cache/bin/obstacle" solve membrane --n 32 --scheme sync --network ether --format json $flags >"$root/reference/sync$peers.json"

@@ -115,15 +115,15 @@ same_numbers() {
 # field NAME FILE prints the first field of that name, a number or a list.
 field() { grep -o -E "\"$1\":(\[[^]]*\]|[^,]*)" "$2" | head -n 1; }
 
-async2() { solve --scheme async --peers 2 --tol 1e-3 && over_verbs; }
-async3() { solve --scheme async --peers 3 --tol 1e-2 --ib-mode one-sided && over_verbs; }
+async2() { solve --method richardson --scheme async --peers 2 --tol 1e-3 && over_verbs; }
+async3() { solve --method richardson --scheme async --peers 3 --tol 1e-2 --ib-mode one-sided && over_verbs; }
 
 # modes tests that every --ib-mode works; speed would be that of an emulated processor.
 # Synchronous runs give the same numbers in all modes.
 modes() {
 	for scheme in sync async; do
 		for mode in segments messages one-sided; do
-			solve --scheme $scheme --peers 2 --tol 1e-2 --ib-mode $mode && over_verbs || return 1
+			solve --method richardson --scheme $scheme --peers 2 --tol 1e-2 --ib-mode $mode && over_verbs || return 1
 			echo "$scheme $mode: $(field sum /tmp/verbs.json) $(field sweeps /tmp/verbs.json) $(field messages /tmp/verbs.json) $(field bytes /tmp/verbs.json)"
 			[ $scheme = async ] && continue
 			[ $mode = segments ] && first=$(field sum /tmp/verbs.json)
@@ -143,7 +143,7 @@ limit() {
 	as_nobody 8192 '--ib-blocks 400'
 }
 
-as_nobody() { su nobody -c "ulimit -l $1; obstacle solve membrane --n 16 --tol 1e-2 --peers 2 --network ib $2"; }
+as_nobody() { su nobody -c "ulimit -l $1; obstacle solve membrane --n 16 --method richardson --tol 1e-2 --peers 2 --network ib $2"; }
 
 # port takes the port down during a run and up again: sessions move to UDP and return, and the
 # numbers are the same.
