@@ -110,7 +110,8 @@ type peer struct {
 
 func (n *Node) newPeer(p *control.Peer) *peer {
 	out := &peer{Peer: p, node: n}
-	out.paths.Config = rail.Config{Node: n.config.Name, Peer: p.Name, Dwell: n.config.Monitor.RailDwell, Host: out}
+	out.paths.Config = rail.Config{Node: n.config.Name, Peer: p.Name, Dwell: n.config.Monitor.RailDwell,
+		Base: n.rails[0], Host: out}
 	return out
 }
 
@@ -303,12 +304,16 @@ func (h *controlHost) Advance(now microproto.Instant, c *control.Peer) {
 	if p.Alive() {
 		p.paths.Advance(now)
 	}
+	if now >= h.node().dataLostAt(p) {
+		err := &PeerLostError{Peer: p.Name, Silent: now.Sub(p.paths.Base.Since), Path: p.paths.Base.Reason}
+		h.associations.Fail(now, c, err)
+	}
 }
 
 func (h *controlHost) Deadline(c *control.Peer) microproto.Instant {
 	p, d := h.peers[c.Number], microproto.Never
 	if p.Alive() {
-		d = p.paths.Deadline()
+		d = min(p.paths.Deadline(), h.node().dataLostAt(p))
 	}
 	if p.State == control.New && p.Connected() {
 		d = min(d, p.measureBy)
@@ -360,5 +365,5 @@ func (*controlHost) RefusedError(peer, reason string) error {
 }
 
 func (*controlHost) LostError(peer string, silent time.Duration) error {
-	return &PeerLostError{peer, silent}
+	return &PeerLostError{Peer: peer, Silent: silent}
 }

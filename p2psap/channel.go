@@ -239,6 +239,7 @@ func (n *Node) enqueue(now microproto.Instant, f microproto.Frame, owner rail.Ow
 	}
 	if c.Path == nil {
 		countFrame(&s.peer.frames.sent, &f)
+		s.peer.paths.Base.Sent(now)
 	}
 }
 

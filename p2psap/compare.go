@@ -22,7 +22,7 @@ func Compare(bytes int, base, rail []time.Duration) Comparison {
 // rails (OpenOptions.Network) and pass messages to and fro; both then call Compared with the same result.
 func (n *Node) ToCompare(peer string) Network {
 	p := n.peer(peer)
-	if p == nil || p.State != control.Up || !p.finding.Locality.Intra() {
+	if p == nil || p.State != control.Up || !p.finding.Locality.Intra() || p.paths.Base.Down() {
 		return 0
 	}
 	for _, w := range p.paths.List {
@@ -30,7 +30,7 @@ func (n *Node) ToCompare(peer string) Network {
 		case !w.Up() || !w.Rail.Carries(microproto.ModeSynchronous):
 		case w.Chosen():
 			return 0 // better than the rails behind it
-		case w.Found == "":
+		case w.Found == "" && w.Rail.Compare:
 			return w.Network()
 		}
 	}

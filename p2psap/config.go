@@ -29,6 +29,9 @@ type Rail struct {
 	// Compare leaves the rail unused by sessions with a peer until it was compared with the base rail, and found to
 	// be faster; see Node.ToCompare.
 	Compare bool
+	// Standby connects the rail with a peer, and lets sessions use it, only while the base path to the peer carries
+	// nothing. Synchronous keeps asynchronous sessions off it unless that is so. Both ends need not agree.
+	Standby, Synchronous bool
 }
 
 // NodeConfig sets a node up. Zero durations take the defaults.
@@ -39,7 +42,7 @@ type NodeConfig struct {
 	Catalog *microproto.Catalog
 	Policy  Policy
 	// Rails are the node's links, at most one of a network. Rails[0] is the base rail: every peer
-	// is reached by it and it does not go down. The others are better, best first: two peers use
+	// is reached by it. The others are better, best first: two peers use
 	// the best rail that both have and that is up, and the base rail otherwise. A base rail without
 	// Network is Ethernet.
 	Rails []Rail

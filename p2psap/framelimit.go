@@ -123,15 +123,18 @@ func (c *frameCounts) measureLoss(now microproto.Instant, interval time.Duration
 }
 
 const (
-	// reportBeats is the least time between two reports that count, in heartbeats. Frames sent before one of them
-	// have arrived, or are lost, when the next is sent.
-	reportBeats = 2
+	// reportBeats is the least time between two reports that count, in heartbeats, which come a little irregularly.
+	// Frames sent before one of them have arrived, or are lost, when the next is sent.
+	reportBeats = 0.75
 	// longLost is the number of long frames that were sent in vain. Random losses of half of all frames lose so
 	// many in a row once in 65 536 times.
 	longLost = 16
+	// fewLost is the number that suffices where few are sent, as by a session whose congestion window has closed since
+	// all were lost. If that was chance, a search soon finds that longer frames pass.
+	fewLost = 2
 	// shortReports is the number of reports of short frames that tell a path for short frames from the end of an
 	// outage.
-	shortReports = 2
+	shortReports = 3
 )
 
 func isLong(f *microproto.Frame) bool {
@@ -154,26 +157,29 @@ func (s *session) countArrived(r *rail.Rail, f *microproto.Frame) {
 	}
 }
 
-// report takes a heartbeat and reports whether long frames are lost and short ones are not: at least longLost long
-// ones were sent in vain, while short ones have arrived by shortReports reports. Where no short one was sent, that
-// heartbeats arrive must do.
-func (c *frameCounts) report(now microproto.Instant, apart time.Duration, h control.Heartbeat) bool {
+// report takes a heartbeat and reports whether long frames are lost and short ones are not: fewLost long ones or more
+// were sent in vain, while short ones have arrived by shortReports reports. suspect: short frames would tell.
+func (c *frameCounts) report(now microproto.Instant, apart time.Duration, h control.Heartbeat) (lost, suspect bool) {
 	if c.at != 0 && now.Sub(c.at) < apart {
-		return false
+		return false, false
 	}
 	switch {
-	case c.at == 0 || h.LongFrames != c.arrived.LongFrames:
+	case h.LongFrames != c.arrived.LongFrames:
 		c.vain, c.shorts = c.sent, 0
-	case h.ShortFrames > c.arrived.ShortFrames || c.sent.ShortFrames == c.vain.ShortFrames:
+	case h.ShortFrames > c.arrived.ShortFrames:
 		c.shorts++
 	}
-	lost := c.sentThen.LongFrames >= c.vain.LongFrames+longLost
+	vain := func(of *control.Heartbeat) int64 { // probes may be longer than what the path carries
+		return int64(of.LongFrames-of.Probes) - int64(c.vain.LongFrames-c.vain.Probes)
+	}
+	lost = vain(&c.sentThen) >= fewLost && c.shorts >= shortReports
 	c.at, c.arrived, c.sentThen = now, h, c.sent
-	return lost && c.shorts >= shortReports
+	return lost, vain(&c.sent) > 0
 }
 
 func (n *Node) receiveHeartbeat(now microproto.Instant, p *peer, h *control.Heartbeat) {
 	p.frames.heard, p.frames.heardAt = *h, now
+	probes := p.paths.HeardBase(now, n.config.Heartbeat, p.metrics.RTT, p.frames.sent.Total(), h.Total())
 	p.frames.measureLoss(now, n.config.Heartbeat, *h, &p.metrics.Loss)
 	if p.metrics.Loss > n.config.Monitor.LossyAbove { // of a session that only sends, no frame arrives
 		for _, s := range n.sessionsWith(p) {
@@ -181,15 +187,21 @@ func (n *Node) receiveHeartbeat(now microproto.Instant, p *peer, h *control.Hear
 		}
 		n.reschedule = true
 	}
-	apart := max(reportBeats*n.config.Heartbeat, 2*p.metrics.RTT)
-	if n.config.Monitor.Off || !p.frames.beat {
-		return
+	apart := max(time.Duration(reportBeats*float64(n.config.Heartbeat)), 2*p.metrics.RTT)
+	if !n.config.Monitor.Off && p.frames.beat {
+		p.frames.beat = false
+		lost, suspect := p.frames.report(now, apart, *h)
+		if lost && p.frameLimit != ShortFrame {
+			n.shortenFrames(now, p)
+		}
+		if suspect {
+			probes = max(probes, 1)
+		}
+		n.searchFrames(now, p, h.Probes)
 	}
-	p.frames.beat = false
-	if p.frames.report(now, apart, *h) && p.frameLimit != ShortFrame {
-		n.shortenFrames(now, p)
+	for range probes {
+		n.sendProbe(now, p, probeBytes)
 	}
-	n.searchFrames(now, p, h.Probes)
 }
 
 // probeState is what a session knows of a segment that does not get through.

@@ -17,6 +17,8 @@ type frameSearch struct {
 const (
 	// probesOfSize is MAX_PROBES of RFC 8899 §5.1.2, one for each heartbeat.
 	probesOfSize = 3
+	// probeBytes is the size of frames that show whether the path carries any.
+	probeBytes = 64
 	// searchStep is the number of bytes within which the longest frame is found.
 	searchStep = 16
 )
@@ -85,17 +87,23 @@ func (p *peer) raiseLimit(length, most int) {
 // to it.
 func (n *Node) sendProbe(now microproto.Instant, p *peer, size int) {
 	for _, s := range n.sessionsWith(p) {
-		c := s.channel
-		if s.state != SessionOpen || c == nil || c.Path != nil || c.Over || c.held {
+		c, base := s.channel, n.rails[0]
+		if s.state != SessionOpen || c == nil || c.held || base.Window.Len() >= n.config.Limits.QueuedFrames {
 			continue
 		}
-		f := c.Rail.Link.Acquire(size)
+		f := base.Link.Acquire(size)
 		clear(f.Data)
 		h := c.header
 		h.epoch += 128
+		h.sealed = s.sealed
 		h.put(f.Data)
 		f.Peer, f.Mode = s.peer.Link, c.mode()
-		n.enqueue(now, f, rail.Owner{Session: uint32(s.id), Index: -1, Class: rail.Class(ClassBulk)}, false, s, c)
+		base.Window.Push(f, rail.Owner{Session: uint32(s.id), Index: -1, Class: rail.Class(ClassBulk)})
+		countFrame(&p.frames.sent, &f)
+		if isLong(&f) {
+			p.frames.sent.Probes++
+		}
+		p.paths.Base.Sent(now)
 		return
 	}
 }

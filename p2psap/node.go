@@ -69,7 +69,8 @@ func NewNode(c NodeConfig) (*Node, error) {
 		rand:     rand.New(rand.NewPCG(c.Seed, 0x70327073617031)),
 	}
 	for i, r := range c.Rails {
-		added := &rail.Rail{Number: i, Network: r.Network, Link: r.Link, Compare: r.Compare && i > 0}
+		added := &rail.Rail{Number: i, Network: r.Network, Link: r.Link, Compare: r.Compare && i > 0,
+			Standby: r.Standby && i > 0, Synchronous: r.Synchronous}
 		added.Window.BodiesStay = r.Link.Caps(microproto.ModeSynchronous).Reliable
 		n.rails = append(n.rails, added)
 	}

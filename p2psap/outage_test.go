@@ -40,8 +40,10 @@ func (d *twoNodes) outage(t time.Duration) {
 
 // gaps lets both ends exchange messages, in lock-step or values every millisecond, and returns the longest time in
 // which an end received nothing after begin.
-func (d *twoNodes) gaps(t time.Duration) (longest time.Duration) {
-	const tag = 1
+func (d *twoNodes) gaps(t time.Duration) (longest time.Duration) { return d.gapsOf(1, t) }
+
+// gapsOf is gaps with messages of a tag.
+func (d *twoNodes) gapsOf(tag int, t time.Duration) (longest time.Duration) {
 	begin := d.clock.Now()
 	over := begin.Add(t)
 	var last [2]microproto.Instant

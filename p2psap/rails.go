@@ -83,8 +83,8 @@ type RailInfo struct {
 	Chosen   bool   // sessions use it while it is up; false until a rail with Rail.Compare was found to be faster
 }
 
-// Rails returns the rails that this node and a peer have beside the base rail, best first.
-// Of a peer that is lost or closed they are those of the end, all down.
+// Rails returns the rails that this node and a peer have beside the base rail, best first, and the base rail once its
+// path has been down. Of a peer that is lost or closed they are those of the end, all down.
 func (n *Node) Rails(peer string) []RailInfo {
 	if p := n.peer(peer); p != nil {
 		return p.rails()
@@ -98,6 +98,9 @@ func (p *peer) rails() (out []RailInfo) {
 	}
 	for _, w := range p.paths.List {
 		out = append(out, RailInfo{w.Network(), w.Up() && p.Alive(), w.Reason, w.Downs, w.Chosen()})
+	}
+	if b := &p.paths.Base; b.Downs > 0 {
+		out = append(out, RailInfo{p.node.rails[0].Network, !b.Down() && p.Alive(), b.Reason, b.Downs, true})
 	}
 	return out
 }
@@ -125,6 +128,9 @@ func (p *peer) PathUp(now microproto.Instant, w *rail.Path) {
 	p.recordRail(now, w, true)
 	p.node.out = append(p.node.out, Output{Kind: OutRail, Peer: p.Name, Network: w.Network()})
 	p.markUp()
+	if p.paths.Base.Down() {
+		p.node.reroutePeer(now, p)
+	}
 }
 
 func (p *peer) PathDown(now microproto.Instant, w *rail.Path, wasUp bool) {
@@ -137,4 +143,30 @@ func (p *peer) PathDown(now microproto.Instant, w *rail.Path, wasUp bool) {
 	p.markUp()
 }
 
-func (p *peer) PathSteady(now microproto.Instant, _ *rail.Path) { p.node.reroutePeer(now, p) }
+func (p *peer) PathSteady(now microproto.Instant) { p.node.reroutePeer(now, p) }
+
+func (p *peer) BaseDown(now microproto.Instant) {
+	p.baseChanged(now, fmt.Errorf("p2psap: %s", p.paths.Base.Reason))
+}
+
+func (p *peer) BaseUp(now microproto.Instant) { p.baseChanged(now, nil) }
+
+func (p *peer) baseChanged(now microproto.Instant, err error) {
+	n := p.node
+	n.out = append(n.out, Output{Kind: OutRail, Peer: p.Name, Network: n.rails[0].Network, Err: err})
+	n.reschedule = true
+	n.reroutePeer(now, p)
+}
+
+// dataLostAt returns when a peer is lost because its base path is down and a session has no other.
+func (n *Node) dataLostAt(p *peer) microproto.Instant {
+	if !p.Alive() || !p.paths.Base.Down() {
+		return microproto.Never
+	}
+	for _, s := range n.sessionsWith(p) {
+		if s.running() && s.channel != nil && s.channel.Path == nil {
+			return p.paths.Base.Since.Add(n.config.PeerTimeout)
+		}
+	}
+	return microproto.Never
+}

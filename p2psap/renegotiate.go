@@ -90,7 +90,7 @@ func (n *Node) proposeMode(now microproto.Instant, s *session) {
 	to := s.conditions
 	to.Mode = r.wanted
 	by := s.channel.Binding
-	if !by.Rail.Carries(to.Mode) {
+	if by.Path != nil && !by.Path.ChosenFor(to.Mode) && !s.peer.paths.Base.Down() || !by.Rail.Carries(to.Mode) {
 		by = n.bind(nil) // at both ends; a better path that carries the mode is proposed later
 	}
 	to.Network = by.Rail.Network

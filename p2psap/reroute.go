@@ -52,13 +52,17 @@ func (n *Node) reroute(now microproto.Instant, s *session) {
 	}
 	best := p.pathFor(&s.options, s.conditions.Mode, true)
 	mine := r.Mine.Cause
-	if s.channel.Over {
+	switch leaves := s.channel.Path == nil && p.paths.Base.Down(); {
+	case leaves && (best == nil || mine != 0 || r.Theirs.Cause != 0):
+		return // there is no other path, or the end of the change calls again
+	case leaves:
+	case s.channel.Over:
 		if mine == control.CauseMonitor || mine == control.CauseAccept || mine == control.CauseRail ||
 			r.Agreed && !r.DrainFirst {
 			return // the other end's answer is on its way
 		}
-	} else if !p.paths.Better(best, s.channel.Path) || n.config.Name < p.Name || r.wanted != 0 ||
-		mine != 0 || r.Theirs.Cause != 0 {
+	case !p.paths.Better(best, s.channel.Path, s.conditions.Mode) || n.config.Name < p.Name || r.wanted != 0 ||
+		mine != 0 || r.Theirs.Cause != 0:
 		return
 	}
 	next, err := n.prepare(s, s.conditions, n.bind(best))
@@ -170,6 +174,9 @@ func (s *session) networkReason() string {
 		default:
 			reasons = append(reasons, w.Reason)
 		}
+	}
+	if b := &s.peer.paths.Base; b.Down() {
+		reasons = append(reasons, b.Reason)
 	}
 	return strings.Join(reasons, "; ")
 }

@@ -330,6 +330,9 @@ func (n *Node) Info(id SessionID) (SessionInfo, error) {
 	if s.sealed {
 		i.Protection = ProtectionStack()
 	}
+	if s.channel != nil && s.channel.Path == nil {
+		i.PathDown = s.peer.paths.Base.Reason
+	}
 	if s.channel != nil {
 		i.SegmentSize = s.channel.composite.MaxPayload()
 		if most := s.channel.cells.segmentBytes; most != nil {

@@ -2,8 +2,9 @@
 // lengths.
 //
 // The kernel recovers losses, controls congestion and keeps the order, so sessions on this link take the columns of
-// Table I for networks that do these things themselves. The link is not in the paper's table. It carries synchronous
-// sessions only: a lost segment makes every later one wait, so that an asynchronous session would read old values.
+// Table I for networks that do these things themselves. The link is not in the paper's table. It is
+// meant for synchronous sessions: a lost segment makes every later one wait, so that an asynchronous session reads old
+// values. That is better than none where no other network works.
 //
 // The end with the lower name dials the addresses of the other's offer, all at once. The accepting end takes the
 // first connection that shows the token of its offer, and answers with that of the dialling end. A connection that

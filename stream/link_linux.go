@@ -115,12 +115,9 @@ func (l *Link) setUp() (err error) {
 // gatherBytes is the payload size from which a frame's Body may stay in the user's memory.
 const gatherBytes = 2 << 10
 
-// Caps implements microproto.Link. Frames arrive exactly once and in order. The link carries no asynchronous
-// sessions.
-func (l *Link) Caps(m microproto.Mode) microproto.Caps {
-	if m == microproto.ModeAsynchronous {
-		return microproto.Caps{}
-	}
+// Caps implements microproto.Link. Frames arrive exactly once and in order, in either mode: a lost packet delays every
+// newer value of an asynchronous session behind it, so these should use the link only where no other works.
+func (l *Link) Caps(microproto.Mode) microproto.Caps {
 	return microproto.Caps{
 		MTU: l.config.FrameBytes, Batch: 16, Gather: gatherBytes, Reliable: true, Ordered: true, ConnectsLater: true,
 	}

@@ -353,7 +353,7 @@ func TestRefusedOffers(t *testing.T) {
 	}
 	to, _ := join(t, a, open(t, Config{Name: "c", Group: "east"}))
 	for _, f := range []microproto.Frame{
-		{Peer: to, Data: make([]byte, DefaultFrameBytes+1)}, {Peer: to, Data: []byte("x"), Mode: microproto.ModeAsynchronous},
+		{Peer: to, Data: make([]byte, DefaultFrameBytes+1)},
 		{Peer: to + 1, Data: []byte("x")}, {Peer: to},
 	} {
 		_, err := a.Send([]microproto.Frame{f})

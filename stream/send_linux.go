@@ -68,12 +68,12 @@ func (l *Link) sendRun(frames []microproto.Frame) (int, error) {
 	k := 0
 	for bytes := 0; k < min(len(frames), runFrames) && frames[k].Peer == p.addr && bytes < runBytes; k++ {
 		f := &frames[k]
-		if f.Bytes() == 0 || f.Bytes() > l.config.FrameBytes || f.Count() > 1 || f.Mode == microproto.ModeAsynchronous {
+		if f.Bytes() == 0 || f.Bytes() > l.config.FrameBytes || f.Count() > 1 {
 			if k > 0 {
 				break
 			}
-			return 0, fmt.Errorf("stream: %d frames of %d bytes in all, mode %v: a frame must be single, synchronous, of 1 "+
-				"to %d bytes", f.Count(), f.Bytes(), f.Mode, l.config.FrameBytes)
+			return 0, fmt.Errorf("stream: %d frames of %d bytes in all: a frame must be single, of 1 to %d bytes",
+				f.Count(), f.Bytes(), l.config.FrameBytes)
 		}
 		bytes += f.Bytes()
 	}

@@ -84,7 +84,9 @@ func (c *Config) core() (p2psap.NodeConfig, error) {
 	}
 	var rails []p2psap.Rail
 	for _, r := range c.Rails {
-		rails = append(rails, p2psap.Rail{Network: r.Network, Link: r.Link, Compare: r.Compare})
+		rails = append(rails, p2psap.Rail{
+			Network: r.Network, Link: r.Link, Compare: r.Compare, Standby: r.Standby, Synchronous: r.Synchronous,
+		})
 	}
 	return p2psap.NodeConfig{
 		Protect: c.Protect, Entropy: entropy,

@@ -21,6 +21,8 @@ type Rail struct {
 	// Compare leaves the rail unused by sessions with a peer of the same cluster until the node has compared it with
 	// the base rail and found it faster, which it does when the peer is connected. Set it at both ends.
 	Compare bool
+	// Standby and Synchronous are those of p2psap.Rail.
+	Standby, Synchronous bool
 }
 
 // railPort runs a rail. A goroutine receives from it, unless a call that waits does; Pump helps both.
@@ -248,7 +250,8 @@ func (n *Node) logRail(o *p2psap.Output) {
 	n.log.WithLevel(level).Err(o.Err).Str("peer", o.Peer).Stringer("network", o.Network).Msg(what)
 }
 
-// Rails describes the rails to a peer, best first; nil if the two have none in common beside the base rail.
+// Rails describes the rails to a peer as p2psap.Node.Rails does; nil if the two have none in common beside the base rail,
+// which has always carried frames.
 func (n *Node) Rails(peer string) []p2psap.RailInfo {
 	n.mu.Lock()
 	defer n.mu.Unlock()

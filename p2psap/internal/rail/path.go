@@ -29,14 +29,18 @@ type Host interface {
 	// PathUp reports that a path can be used, PathDown that a round of it is over, which was up.
 	PathUp(now microproto.Instant, p *Path)
 	PathDown(now microproto.Instant, p *Path, wasUp bool)
-	// PathSteady reports that a path was up for long enough that sessions may go back to it.
-	PathSteady(now microproto.Instant, p *Path)
+	// PathSteady reports that a path, maybe the base path, was up for long enough that sessions may go back to it.
+	PathSteady(now microproto.Instant)
+	// BaseDown and BaseUp report changes of Paths.Base.
+	BaseDown(now microproto.Instant)
+	BaseUp(now microproto.Instant)
 }
 
 // Config sets Paths up.
 type Config struct {
 	Node, Peer string
 	Dwell      time.Duration // how long a path has to be up before sessions go back to it
+	Base       *Rail
 	Host       Host
 }
 
@@ -67,8 +71,13 @@ func (p *Path) Network() path.Network { return p.Rail.Network }
 // Up reports whether the path can be used.
 func (p *Path) Up() bool { return p.offered && p.Addr != 0 && !p.connecting && p.ready }
 
-// Chosen reports whether sessions use the path while it is up.
-func (p *Path) Chosen() bool { return p.Faster || !p.Rail.Compare }
+// Chosen reports whether sessions use the path while it and the base path are up.
+func (p *Path) Chosen() bool { return p.Faster || !p.Rail.Compare && !p.Rail.Standby }
+
+// ChosenFor reports whether sessions of a mode use the path while it and the base path are up.
+func (p *Path) ChosenFor(m microproto.Mode) bool {
+	return p.Chosen() && p.Rail.Carries(m) && !(p.Rail.Synchronous && m == microproto.ModeAsynchronous)
+}
 
 // Bind returns the binding of a channel that uses the path as it is.
 func (p *Path) Bind() Binding {
@@ -116,6 +125,9 @@ func (s *Paths) announce(p *Path, m control.PathState) {
 
 func (s *Paths) scheduleRetry(now microproto.Instant, p *Path) {
 	p.retry = now.Add(p.backoff)
+	if p.Rail.Standby && !s.Base.Down() {
+		p.retry = microproto.Never // until the base path is down
+	}
 	p.backoff = min(max(2*p.backoff, s.dwells(firstBackoff)), s.dwells(lastBackoff))
 }
 

@@ -13,6 +13,7 @@ import (
 type Paths struct {
 	Config
 	List []*Path
+	Base Base
 }
 
 // Find returns the path of a network; nil for that of the base rail and for one that there is not.
@@ -25,20 +26,39 @@ func (s *Paths) Find(k path.Network) *Path {
 	return nil
 }
 
-// Best returns the best path for sessions of a mode that is up, and steady if so asked; nil: the base rail.
+// Best returns the best path for sessions of a mode that is up, and steady if so asked; nil: the base rail. While the
+// base path is down, any path that carries the mode is better.
 func (s *Paths) Best(m microproto.Mode, steady bool) *Path {
+	var other *Path
 	for _, p := range s.List {
-		if p.Up() && p.Chosen() && (p.steady || !steady) && p.Rail.Carries(m) {
+		switch {
+		case !p.Up() || !p.Rail.Carries(m):
+		case p.ChosenFor(m) && (p.steady || !steady):
 			return p
+		case other == nil && s.Base.Down():
+			other = p
 		}
 	}
-	return nil
+	return other
 }
 
-// Better reports whether a is better than b; nil is the base rail.
-func (s *Paths) Better(a, b *Path) bool {
-	i, j := slices.Index(s.List, a), slices.Index(s.List, b)
-	return i >= 0 && (j < 0 || i < j)
+// Better reports whether a is better than b for sessions of a mode; nil is the base rail.
+func (s *Paths) Better(a, b *Path, m microproto.Mode) bool { return s.rank(a, m) < s.rank(b, m) }
+
+// rank orders the paths, best first: those that are chosen, the base path, others. The base path comes last while it is
+// down, and until it is steady again.
+func (s *Paths) rank(p *Path, m microproto.Mode) int {
+	k := len(s.List)
+	switch i := slices.Index(s.List, p); {
+	case p == nil && (s.Base.Down() || s.Base.fresh):
+		return 2*k + 1
+	case p == nil:
+		return k
+	case p.ChosenFor(m):
+		return i
+	default:
+		return k + 1 + i
+	}
 }
 
 // Settled reports whether every path was up, or known to be down, once.
@@ -61,6 +81,10 @@ func (s *Paths) Begin(now microproto.Instant, rails []*Rail, own, theirs []path.
 		}
 	}
 	for _, p := range s.List {
+		if p.Rail.Standby {
+			p.settled, p.Reason = true, "it connects when "+s.Config.Base.Network.String()+" is down"
+			continue // unless the other end begins
+		}
 		s.beginRound(now, p)
 	}
 }
@@ -75,6 +99,9 @@ func (s *Paths) Release() {
 
 // Receive takes the state of a path at the other end.
 func (s *Paths) Receive(now microproto.Instant, m *control.PathState) error {
+	if m.Network == s.Config.Base.Network {
+		return s.receiveBase(now, m)
+	}
 	p := s.Find(m.Network)
 	if p == nil || m.Round > p.Round+1 || m.Round == p.Round+1 && m.Stage == control.Ready {
 		return fmt.Errorf("%w: rail %v in round %d out of turn", control.ErrMalformed, m.Network, m.Round)
@@ -149,8 +176,12 @@ func (s *Paths) Advance(now microproto.Instant) {
 		}
 		if p.Up() && !p.steady && now >= s.steadyAt(p) {
 			p.steady = true
-			s.Host.PathSteady(now, p)
+			s.Host.PathSteady(now)
 		}
+	}
+	if s.Base.fresh && now >= s.steadyBase() {
+		s.Base.fresh = false
+		s.Host.PathSteady(now)
 	}
 }
 
@@ -164,6 +195,9 @@ func (s *Paths) Deadline() microproto.Instant {
 		case p.Up() && !p.steady:
 			d = min(d, s.steadyAt(p))
 		}
+	}
+	if s.Base.fresh {
+		d = min(d, s.steadyBase())
 	}
 	return d
 }

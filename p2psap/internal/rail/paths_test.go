@@ -41,6 +41,8 @@ type side struct {
 	ups    int
 	downs  int
 	steady int
+
+	baseDowns, baseUps int
 }
 
 func newSides() (sides [2]*side, rails [2][]*Rail) {
@@ -48,15 +50,18 @@ func newSides() (sides [2]*side, rails [2][]*Rail) {
 		s := &side{}
 		s.Config = Config{Node: string(rune('a' + i)), Peer: string(rune('b' - i)), Dwell: time.Second, Host: s}
 		s.rail = Rail{Number: 1, Network: path.InfiniBand, Link: &s.link}
-		sides[i], rails[i] = s, []*Rail{{Network: path.Ethernet, Link: &adapter{}}, &s.rail}
+		s.Config.Base = &Rail{Network: path.Ethernet, Link: &adapter{}}
+		sides[i], rails[i] = s, []*Rail{s.Config.Base, &s.rail}
 	}
 	return sides, rails
 }
 
-func (s *side) Connected() bool                      { return true }
-func (s *side) Acknowledged(uint64) bool             { return len(s.sent) == 0 }
-func (s *side) PathUp(microproto.Instant, *Path)     { s.ups++ }
-func (s *side) PathSteady(microproto.Instant, *Path) { s.steady++ }
+func (s *side) Connected() bool                  { return true }
+func (s *side) Acknowledged(uint64) bool         { return len(s.sent) == 0 }
+func (s *side) PathUp(microproto.Instant, *Path) { s.ups++ }
+func (s *side) PathSteady(microproto.Instant)    { s.steady++ }
+func (s *side) BaseDown(microproto.Instant)      { s.baseDowns++ }
+func (s *side) BaseUp(microproto.Instant)        { s.baseUps++ }
 func (s *side) PathDown(_ microproto.Instant, _ *Path, wasUp bool) {
 	if wasUp {
 		s.downs++

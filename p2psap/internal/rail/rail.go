@@ -24,8 +24,11 @@ type Rail struct {
 	Network path.Network
 	Link    Link
 	Window  Window
-	Compare bool  // sessions use a path over it only once it is known to be faster than the base rail
-	Err     error // why it is down; nil: it is up
+	Compare bool // sessions use a path over it only once it is known to be faster than the base rail
+	// Standby: its paths connect, and sessions use them, only while the base path to the peer is down. Synchronous:
+	// asynchronous sessions use its paths only then.
+	Standby, Synchronous bool
+	Err                  error // why it is down; nil: it is up
 }
 
 // Carries reports whether the rail carries sessions of a mode.
