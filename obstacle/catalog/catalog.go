@@ -64,9 +64,9 @@ type Link struct {
 	// Open opens the link of one peer. With --network auto, an error leaves the link out; the log holds it.
 	Open func(LinkConfig) (microproto.Link, error)
 	// Compare: with --network auto, peers on different hosts of a cluster compare the link with UDP when they meet, and
-	// use it only where it is faster; see driver.Rail.
+	// use it only where it is faster; see driver.Rail. Where there is nothing to compare, the link stands by.
 	Compare bool
-	// Synchronous links carry synchronous sessions only. Asynchronous ones use UDP.
+	// Synchronous links are for synchronous sessions. Asynchronous ones use them only where UDP carries nothing.
 	Synchronous bool
 }
 

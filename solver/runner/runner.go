@@ -50,6 +50,8 @@ type Runner struct {
 
 	stopping        bool          // an early end was requested
 	stopRequestedAt time.Duration // by ran
+	stopWhy         iterate.Reason
+	lookedAt        time.Duration // at the paths, by ran; see cutOff
 	ran             ranTime
 	nextTimeout     time.Duration // when the time of a neighbour that has closed its sessions ends, by ran
 }
@@ -179,7 +181,7 @@ func (r *Runner) open(ctx context.Context) error {
 func (r *Runner) now() time.Duration { return time.Since(r.start) }
 
 // Run iterates until the verdict. An early end (ctx, Config.Stop, Config.MaxTime) is no error: Result.Reason gives
-// it. An error ends the run of this peer; Solution then returns its newest complete iterate.
+// it. Where the path to a neighbour carries nothing, the peer then ends alone, with its newest iterate. An error ends the run of this peer; Solution then returns its newest complete iterate.
 func (r *Runner) Run(ctx context.Context) (Result, error) {
 	r.start = time.Now()
 	stopContext, cancel := context.WithCancel(ctx)
@@ -196,11 +198,19 @@ func (r *Runner) Run(ctx context.Context) (Result, error) {
 	wake := context.AfterFunc(stopContext, r.calls.wake)
 	defer wake()
 	err := r.loop()
+	alone := errors.Is(err, errCutOff)
+	if alone {
+		err = nil
+	}
 	if r.stopped = r.now(); r.config.Progress != nil {
 		r.report(r.stopped)
 	}
 	r.calls.end()
-	return r.result(), err
+	res := r.result()
+	if alone {
+		res.Reason = r.stopWhy
+	}
+	return res, err
 }
 
 func (r *Runner) loop() error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -32,6 +33,8 @@ func (r *Runner) service() error {
 		case r.config.MaxTime > 0 && r.first >= 0 && now-r.first >= r.config.MaxTime:
 			r.stop(now, iterate.ReachedTime)
 		}
+	} else if r.cutOff(ran) {
+		return errCutOff
 	} else if ran >= r.stopRequestedAt+r.verdictTimeout() {
 		return fmt.Errorf("%w: requested %v ago; the block is this peer's newest", ErrNoVerdict,
 			(ran - r.stopRequestedAt).Round(time.Millisecond))
@@ -60,9 +63,25 @@ func (t *ranTime) at(now, most time.Duration) time.Duration {
 func (r *Runner) tick() time.Duration { return r.config.Grace / 8 }
 
 func (r *Runner) stop(now time.Duration, why iterate.Reason) {
-	r.stopping, r.stopRequestedAt = true, r.ran.total
+	r.stopping, r.stopRequestedAt, r.stopWhy = true, r.ran.total, why
 	r.config.Log.Info().Int("rank", int(r.config.Rank)).Stringer("why", why).Msg("requesting an early end")
 	r.peer.Stop(now, why)
+}
+
+// errCutOff ends the run of a peer that cannot agree with the others on an early end.
+var errCutOff = errors.New("runner: no messages pass to a neighbour")
+
+// cutOffAfter is the time after a request for an early end from which a path counts that carries nothing.
+const cutOffAfter = 500 * time.Millisecond
+
+// cutOff reports whether an early end was requested and no verdict can come, since the path to a neighbour carries
+// nothing. It looks only now and then.
+func (r *Runner) cutOff(ran time.Duration) bool {
+	if ran < max(r.stopRequestedAt, r.lookedAt)+cutOffAfter {
+		return false
+	}
+	r.lookedAt = ran
+	return slices.ContainsFunc(r.sessions, func(s *session) bool { return s.Info().PathDown != "" })
 }
 
 // verdictTimeout bounds the time to the verdict after a request for an early end, or after a neighbour has closed its
@@ -76,7 +95,7 @@ func (r *Runner) deadline() time.Duration {
 	at := exchange.Never
 	switch {
 	case r.stopping:
-		at = r.within(r.stopRequestedAt + r.verdictTimeout())
+		at = r.within(min(r.stopRequestedAt+r.verdictTimeout(), max(r.stopRequestedAt, r.lookedAt)+cutOffAfter))
 	case r.config.MaxTime > 0 && r.first >= 0:
 		at = r.first + r.config.MaxTime
 	}

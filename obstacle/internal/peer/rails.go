@@ -37,7 +37,7 @@ func (e *endpoint) rails() (open []driver.Rail, err error) {
 			if why != "" && e.network == rail.Auto {
 				p.log.Debug().Str("network", name).Str("why", why).Msg("this link is not used")
 			}
-		case l.Open != nil && (e.network == rail.Auto && (!l.Compare || e.compares()) || e.network == name):
+		case l.Open != nil && (e.network == rail.Auto && (!l.Compare || e.standsBy()) || e.network == name):
 			link, err = l.Open(catalog.LinkConfig{
 				Name: nodeName(p.welcome.Rank, e.epoch), Run: e.run(),
 				Listen: p.Listen, PortLow: p.PortLow, PortHigh: p.PortHigh,
@@ -57,7 +57,9 @@ func (e *endpoint) rails() (open []driver.Rail, err error) {
 		}
 		if link != nil {
 			open = append(open, driver.Rail{
-				Network: l.Network, Link: link, Compare: l.Compare && e.network == rail.Auto,
+				Network: l.Network, Link: link, Synchronous: l.Synchronous,
+				Compare: l.Compare && e.network == rail.Auto,
+				Standby: l.Compare && e.network == rail.Auto && !e.compares(),
 			})
 		}
 	}
@@ -71,9 +73,15 @@ const compareFrom = 32 << 10
 // compares reports whether the peer compares other networks with UDP: it has to have peers on other hosts, with which
 // it exchanges long messages in lockstep.
 func (e *endpoint) compares() bool {
-	run, host := &e.p.welcome.Rails, net.ParseIP(e.p.Listen)
-	return !e.p.comparedInVain && run.Synchronous && run.MessageBytes >= compareFrom && e.p.Rail.Memory == nil &&
-		!(host != nil && host.IsLoopback()) && e.p.Listen != "localhost"
+	run := &e.p.welcome.Rails
+	return !e.p.comparedInVain && run.Synchronous && run.MessageBytes >= compareFrom && e.standsBy()
+}
+
+// standsBy reports whether there may be peers on other hosts, to which a firewall may stop UDP: then another network
+// stands by.
+func (e *endpoint) standsBy() bool {
+	host := net.ParseIP(e.p.Listen)
+	return e.p.Rail.Memory == nil && !(host != nil && host.IsLoopback()) && e.p.Listen != "localhost"
 }
 
 // noteComparisons notes, once the peer is connected, whether no other network was found faster than UDP. Then later
