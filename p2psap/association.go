@@ -55,6 +55,12 @@ func (n *Node) DialFailed(now microproto.Instant, name string) {
 	n.associations.DialFailed(now, name)
 }
 
+// DialRefused is DialFailed where no process listens at the address. A peer on this host is lost then.
+func (n *Node) DialRefused(now microproto.Instant, name string) {
+	n.reschedule = true
+	n.associations.Refused(now, name)
+}
+
 // ControlDown reports that a connection broke or was closed. After OutDisconnect it may be left out.
 func (n *Node) ControlDown(now microproto.Instant, id ConnID) {
 	n.reschedule = true
@@ -170,6 +176,7 @@ func (p *peer) markUp() {
 		p.evidence.RTT = min(p.measurement.Min(), p.peerMin)
 	}
 	p.finding = path.Locate(p.evidence)
+	p.OneHost = p.finding.Locality <= SameHost
 	p.node.associations.MarkUp(p.Peer)
 }
 
@@ -305,8 +312,9 @@ func (h *controlHost) Advance(now microproto.Instant, c *control.Peer) {
 		p.paths.Advance(now)
 	}
 	if now >= h.node().dataLostAt(p) {
-		err := &PeerLostError{Peer: p.Name, Silent: now.Sub(p.paths.Base.Since), Path: p.paths.Base.Reason}
-		h.associations.Fail(now, c, err)
+		silent := now.Sub(p.paths.Base.Since)
+		reason := fmt.Sprintf("no data for %v: %s", silent.Round(time.Millisecond), p.paths.Base.Reason)
+		h.associations.Fail(now, c, h.LostError(p.Name, silent, reason))
 	}
 }
 
@@ -364,6 +372,6 @@ func (*controlHost) RefusedError(peer, reason string) error {
 	return &RefusedError{Peer: peer, Reason: reason}
 }
 
-func (*controlHost) LostError(peer string, silent time.Duration) error {
-	return &PeerLostError{Peer: peer, Silent: silent}
+func (*controlHost) LostError(peer string, silent time.Duration, reason string) error {
+	return &PeerLostError{peer, silent, reason}
 }

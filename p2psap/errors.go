@@ -39,16 +39,17 @@ var (
 	ErrSlot = errors.New("p2psap: wrong slot")
 )
 
-// PeerLostError is the error of a peer that was silent for the peer time-out, or of whose data path this is true.
+// PeerLostError is the error of a peer that was silent for the peer time-out, whose data path carried nothing for so
+// long, or whose process on this host has ended.
 type PeerLostError struct {
 	Peer   string
 	Silent time.Duration
-	Path   string // why its data path is down, while the control connection works; "": nothing was heard
+	Reason string // "": it was silent
 }
 
 func (e *PeerLostError) Error() string {
-	if e.Path != "" {
-		return fmt.Sprintf("p2psap: peer %q is lost: no data for %v: %s", e.Peer, e.Silent.Round(time.Millisecond), e.Path)
+	if e.Reason != "" {
+		return fmt.Sprintf("p2psap: peer %q is lost: %s", e.Peer, e.Reason)
 	}
 	return fmt.Sprintf("p2psap: peer %q is lost: nothing heard from it for %v", e.Peer, e.Silent.Round(time.Millisecond))
 }

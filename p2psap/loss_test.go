@@ -196,3 +196,35 @@ func TestBothDial(t *testing.T) {
 		require.LessOrEqual(t, a.Counters().Reconnects+b.Counters().Reconnects, uint64(2))
 	}
 }
+
+// When the process of a peer on the same host ends, its connections break and nothing listens at its address: both ends
+// of the names' order know within a tenth of a second. On another host something else may listen there again.
+func TestKilledOnThisHost(t *testing.T) {
+	for _, host := range []string{"host-a", "host-b"} {
+		for killed, other := range []int{1, 0} {
+			w := newWorld(t, 5)
+			onHost := func(c *NodeConfig) { c.Host, c.Process = host, w.rand.Uint64() }
+			nodes := []*worldNode{w.add("a", func(c *NodeConfig) { c.Process = 7 }), w.add("b", onHost)}
+			w.connect()
+			w.run(10 * time.Millisecond)
+			n := nodes[other]
+			nodes[killed].dead, nodes[killed].killed = true, true
+			for c := range w.conns {
+				if c.node == other {
+					w.cut(c, true)
+				}
+			}
+			begin := w.now
+			lost := func() bool { state, _ := n.Peer(nodes[killed].Name()); return state == PeerLost }
+			require.True(t, w.until(time.Minute, lost))
+			_, err := n.Peer(nodes[killed].Name())
+			if host == "host-a" {
+				require.Less(t, w.now.Sub(begin), 100*time.Millisecond)
+				require.ErrorContains(t, err, "its process on this host has ended: nothing listens at")
+			} else {
+				require.InDelta(t, 4, w.now.Sub(begin).Seconds(), 0.6)
+				require.ErrorContains(t, err, "nothing heard from it for 4s")
+			}
+		}
+	}
+}

@@ -47,6 +47,7 @@ type worldNode struct {
 	w      *world
 	index  int
 	dead   bool // takes and gives nothing
+	killed bool // dead, and its host says so
 	muted  bool // its connections stand, it says nothing
 	hidden bool // other nodes cannot dial it
 	news   []Output
@@ -226,6 +227,10 @@ func (w *world) dial(n *worldNode, name string) {
 			n.ControlUp(w.now, a.id, name)
 			return
 		}
+	}
+	if slices.ContainsFunc(w.nodes, func(n *worldNode) bool { return n.Name() == name && n.killed }) {
+		n.DialRefused(w.now, name)
+		return
 	}
 	n.DialFailed(w.now, name)
 }

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -38,4 +39,24 @@ func TestAbortDoesNotLinger(t *testing.T) {
 	require.NoError(t, b.Abort())
 	_, err = sa.Send(t.Context(), 2, 1, make([]byte, 8))
 	require.ErrorIs(t, err, p2psap.ErrClosed)
+}
+
+// A peer whose process on this host is killed is lost at once, long before the peer time-out. Its kernel closes what it
+// had open.
+func TestKilledPeerIsLostAtOnce(t *testing.T) {
+	t.Parallel()
+	long := func(c *Config) { c.PeerTimeout = time.Hour }
+	a, b := start(t, "a", long), start(t, "b", long)
+	join(t, a, b)
+	b.mu.Lock() // it does nothing any more
+	require.NoError(t, b.listener.Close())
+	for _, c := range b.conns {
+		require.NoError(t, c.tcp.Close())
+	}
+	err := a.WaitAny(t.Context(), NoTimeout)
+	b.mu.Unlock()
+	lost, is := errors.AsType[*p2psap.PeerLostError](err)
+	require.True(t, is, err)
+	require.Contains(t, lost.Reason, "its process on this host has ended")
+	require.NoError(t, b.Abort())
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -73,7 +74,11 @@ func (n *Node) dial(peer, addr string) {
 	defer n.unlock()
 	if err != nil {
 		n.dialErrs[peer] = err
-		if !n.closed {
+		switch {
+		case n.closed:
+		case errors.Is(err, syscall.ECONNREFUSED):
+			n.core.DialRefused(n.now(), peer)
+		default:
 			n.core.DialFailed(n.now(), peer)
 		}
 		return

@@ -20,7 +20,8 @@
 //
 //  6. Errors: p2psap.ErrClosed after Close at this end; p2psap.ErrPeerClosed after Close at the other;
 //     a *p2psap.PeerLostError from WaitAny and from every call of the peer's sessions once a peer was
-//     silent for Config.PeerTimeout; a *p2psap.RefusedError when the two ends do not match;
+//     silent for Config.PeerTimeout, or its process on this host has ended; a *p2psap.RefusedError when the
+//     two ends do not match;
 //     p2psap.ErrBusy from TrySend while the receiver's grant is used up.
 //
 // # Threads

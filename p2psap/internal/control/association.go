@@ -72,10 +72,10 @@ type Host interface {
 	Changed()
 	// Emit takes an order, or a report.
 	Emit(o Output)
-	// RefusedError and LostError return the errors of a peer that does not match, and of one
-	// that was silent.
+	// RefusedError and LostError return the errors of a peer that does not match, and of one that was silent, or is
+	// lost for another reason.
 	RefusedError(peer, reason string) error
-	LostError(peer string, silent time.Duration) error
+	LostError(peer string, silent time.Duration, reason string) error
 }
 
 // OutputKind is what an Output asks for or reports.
@@ -139,6 +139,7 @@ type Peer struct {
 	Sent        uint64              // last sequence number
 	Received    uint64              // last sequence number
 	Unacked     []unacked           // messages that it has not acknowledged
+	OneHost     bool                // it is known to be on this host
 	addr        string
 	dialling    bool
 	dialAt      microproto.Instant
@@ -352,7 +353,7 @@ func (a *Associations) dialTime(p *Peer) microproto.Instant {
 func (a *Associations) redial(now microproto.Instant, p *Peer) {
 	p.dialling = false
 	wait := p.backoff/2 + time.Duration(a.Rand.Int64N(int64(p.backoff)))
-	if a.Name < p.Name && p.Incarnation != 0 {
+	if a.Name < p.Name && p.Incarnation != 0 && !p.OneHost { // here both may find out at once that it has ended
 		wait += a.DialGrace
 	}
 	p.dialAt = now.Add(wait)
@@ -380,7 +381,7 @@ func (a *Associations) Fail(now microproto.Instant, p *Peer, err error) {
 }
 
 func (a *Associations) markLost(now microproto.Instant, p *Peer) {
-	a.Fail(now, p, a.host.LostError(p.Name, now.Sub(p.LastHeard)))
+	a.Fail(now, p, a.host.LostError(p.Name, now.Sub(p.LastHeard), ""))
 }
 
 func (a *Associations) disconnect(now microproto.Instant, p *Peer, state State, err error) {

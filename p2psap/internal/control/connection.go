@@ -59,6 +59,18 @@ func (a *Associations) DialFailed(now microproto.Instant, name string) {
 	}
 }
 
+// Refused is DialFailed where the host says that no process listens at the address. If it is this host, the process
+// of a peer that was up and has no connection has ended.
+func (a *Associations) Refused(now microproto.Instant, name string) {
+	p := a.Peer(name)
+	if p == nil || p.State != Up || p.Conn != nil || !p.OneHost {
+		a.DialFailed(now, name)
+		return
+	}
+	p.dialling = false
+	a.Fail(now, p, a.host.LostError(name, 0, "its process on this host has ended: nothing listens at "+p.addr))
+}
+
 // ConnectionDown reports that a connection broke or was closed. After OutHangup it may be left out.
 func (a *Associations) ConnectionDown(now microproto.Instant, id uint64) {
 	if c := a.connection(id); c != nil {
