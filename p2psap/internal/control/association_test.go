@@ -47,7 +47,7 @@ func (e *end) Disconnected(microproto.Instant, *Peer)          {}
 func (e *end) Changed()                                        {}
 func (e *end) Emit(o Output)                                   { e.out = append(e.out, o) }
 func (e *end) RefusedError(peer, reason string) error          { return fmt.Errorf("%s: %s", peer, reason) }
-func (e *end) LostError(peer string, silent time.Duration) error {
+func (e *end) LostError(peer string, silent time.Duration, _ string) error {
 	return fmt.Errorf("%s: %v", peer, silent)
 }
 
