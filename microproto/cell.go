@@ -56,6 +56,16 @@ func LookupCell[T any](b *Binder, name string) *T {
 	return p
 }
 
+// TryCell returns a cell that a micro-protocol above declared, or nil if there is none of this name: a row that works in
+// columns with a congestion window and without one asks so for the window. The composite fails if the cell has another
+// type.
+func TryCell[T any](b *Binder, name string) *T {
+	if b.c.cell(name) == nil {
+		return nil
+	}
+	return LookupCell[T](b, name)
+}
+
 // CompositeCell returns a cell to the layer above. ok is false if no micro-protocol
 // declares a cell of this name and type.
 func CompositeCell[T any](c *Composite, name string) (p *T, ok bool) {

@@ -134,6 +134,11 @@ func TestDeclarationsAreChecked(t *testing.T) {
 			mps{p(declareInt), q(func(b *binder) { microproto.LookupCell[float64](b, "rto") })},
 			`cell "rto" holds int (declared by p), not float64`,
 		},
+		{
+			"a cell of two types that may be missing",
+			mps{p(declareInt), q(func(b *binder) { microproto.TryCell[float64](b, "rto") })},
+			`cell "rto" holds int (declared by p), not float64`,
+		},
 		{"a cell twice", mps{p(declareInt), q(declareInt)}, `declared twice, by p and q`},
 		{
 			"a missing attribute",
@@ -247,4 +252,16 @@ func TestEntryPointsAreNotReentrant(t *testing.T) {
 	require.NoError(t, fresh.Close(0))
 	require.ErrorIs(t, fresh.Input(0, microproto.Frame{Data: []byte{1}}), microproto.ErrNotOpen)
 	require.True(t, fresh.Counters().Balanced())
+}
+
+// A cell that may be missing is nil where no micro-protocol above declares it.
+func TestTryCell(t *testing.T) {
+	var found, missing *int
+	try := of("q", func(b *binder) {
+		found, missing = microproto.TryCell[int](b, "rto"), microproto.TryCell[int](b, "cwnd")
+	})
+	_, err := microproto.NewComposite(microproto.Config{Name: "c", MTU: 500}, of("p", func(b *binder) { microproto.DeclareCell(b, "rto", 3) }), try)
+	require.NoError(t, err)
+	require.NotNil(t, found)
+	require.Nil(t, missing)
 }

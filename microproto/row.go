@@ -51,7 +51,7 @@ type Row struct {
 	New      Constructor // nil if the catalog lists the micro-protocol already
 	Help     string      // one line for the help of a flag
 	Columns  []Column    // columns in which the row is composed
-	Options  Options     // settings of those columns; may be nil
+	Options  Options     // settings of those columns, which a user may change by --rows NAME:key=value; may be nil
 	// Group names a choice of which a user takes one row, such as the congestion
 	// controllers. Rows of group "" are independent of each other.
 	Group string
@@ -62,8 +62,8 @@ type Row struct {
 // group with one label are an error.
 func (c *Catalog) AddRow(r Row) error {
 	r.Label = cmp.Or(r.Label, r.Protocol)
-	if strings.ContainsAny(r.Label, ", \t\n") {
-		return fmt.Errorf("microproto: row %q: a label must not contain commas or spaces", r.Label)
+	if strings.ContainsAny(r.Label, ",: \t\n") {
+		return fmt.Errorf("microproto: row %q: a label must not contain commas, colons or spaces", r.Label)
 	}
 	if _, err := c.Row(r.Group, r.Label); err == nil {
 		return fmt.Errorf("microproto: the catalog lists row %q of group %q already", r.Label, r.Group)

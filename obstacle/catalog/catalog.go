@@ -5,8 +5,11 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/microproto"
@@ -88,7 +91,8 @@ type LinkConfig struct {
 	Log          func(line string) // for news of the link
 }
 
-// Optional returns the rows that --congestion and --rows add to those of Table I, in this order.
+// Optional returns the rows that --congestion and --rows add to those of Table I, in this order. rows have the form
+// NAME:key=value:…, where the values replace those of microproto.Row.Options.
 func (s *Set) Optional(congestion string, rows []string) ([]p2psap.OptionalRow, error) {
 	c, err := s.row("congestion", ctp.GroupCongestion, congestion)
 	if err != nil {
@@ -98,15 +102,50 @@ func (s *Set) Optional(congestion string, rows []string) ([]p2psap.OptionalRow, 
 	if len(c.Columns) > 0 { // otherwise it is the controller of the table
 		out = append(out, c)
 	}
-	for i, name := range rows {
+	var names []string
+	for _, row := range rows {
+		name, settings, _ := strings.Cut(row, ":")
 		r, err := s.row("rows", "", name)
 		if err != nil {
 			return nil, err
 		}
-		if slices.Contains(rows[:i], name) {
+		if slices.Contains(names, name) {
 			return nil, fmt.Errorf("--rows %s is given twice", name)
 		}
+		names = append(names, name)
+		if r.Options, err = setOptions(row, r.Options, settings); err != nil {
+			return nil, err
+		}
 		out = append(out, r)
+	}
+	return out, nil
+}
+
+// setOptions returns a row's options with the settings key=value:… of a user. Values are integers or durations, which
+// become nanoseconds.
+func setOptions(row string, of microproto.Options, settings string) (microproto.Options, error) {
+	if settings == "" {
+		return of, nil
+	}
+	out := maps.Clone(of)
+	for _, s := range strings.Split(settings, ":") {
+		key, text, is := strings.Cut(s, "=")
+		if _, known := of[key]; !is || !known {
+			keys := "it has no options"
+			if len(of) > 0 {
+				keys = "its options are " + strings.Join(slices.Sorted(maps.Keys(of)), ", ")
+			}
+			return nil, fmt.Errorf("--rows %s: %q is no key=value of an option of the row; %s", row, s, keys)
+		}
+		value, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			d, e := time.ParseDuration(text)
+			if e != nil {
+				return nil, fmt.Errorf("--rows %s: %s is %q: want an integer, or a duration such as 2ms", row, key, text)
+			}
+			value = int64(d)
+		}
+		out[key] = value
 	}
 	return out, nil
 }

@@ -30,7 +30,7 @@ func (r *rowFlags) add(f *pflag.FlagSet, c *catalog.Set) {
 		rows = append(rows, row.Label+" ("+row.Help+")")
 	}
 	f.StringSliceVar(&r.names, "rows", nil,
-		"optional micro-protocols, NAME,…, added to the compositions of Table I: "+strings.Join(rows, ", "))
+		"optional micro-protocols, NAME:key=value,…, added to the compositions of Table I: "+strings.Join(rows, ", "))
 	f.BoolFunc("negative-ack", "the same as --rows NegativeAck", func(string) error {
 		if !slices.Contains(r.names, negativeAck) {
 			r.names = append(r.names, negativeAck)
