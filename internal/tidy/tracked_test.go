@@ -92,3 +92,19 @@ func TestScriptsHoldTheRunsThatTheyDisturb(t *testing.T) {
 		require.NotContains(t, string(text), "--slowdown", name)
 	}
 }
+
+// Every picture of the documents is in one of them.
+func TestPicturesAreShown(t *testing.T) {
+	pictures, err := filepath.Glob(filepath.Join("..", "..", "docs", "pictures", "*.png"))
+	require.NoError(t, err)
+	require.NotEmpty(t, pictures)
+	var text strings.Builder
+	for _, f := range projectTree(t).files {
+		if strings.HasSuffix(f.name, ".md") {
+			text.Write(f.text)
+		}
+	}
+	for _, name := range pictures {
+		require.Contains(t, text.String(), filepath.Base(name), "no document shows it: delete it, also from make pictures")
+	}
+}
