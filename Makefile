@@ -182,7 +182,6 @@ pictures:
 	$(GO) run ./cmd/obstacle solve jacksboro --n 401,342 --tol 1e-6 --out docs/pictures/jacksboro.png
 	$(GO) run ./cmd/obstacle solve membrane --n 64 --out docs/pictures/membrane.png
 	$(GO) run ./cmd/obstacle solve examples/problems/finger.yaml --n 255,127 --tol 1e-5 --out docs/pictures/finger.png
-	$(GO) run ./cmd/obstacle compare membrane --n 96 --tol 1e-3 --peers 1,2 --rounds 3 --slowdown 1:3 --out docs/pictures/compare.png
 
 install:
 	$(GO) install ./cmd/obstacle

@@ -12,24 +12,30 @@ var ErrTruncated = errors.New("trace: the file is truncated")
 // errMalformed states that the content of a block does not match its type.
 var errMalformed = errors.New("trace: a malformed block")
 
-// Parse reads a file. Of a file that ends early it returns what is whole, with ErrTruncated. The nodes refer to b.
-func Parse(b []byte) ([]*Node, error) {
-	if len(b) < preambleBytes {
-		if len(b) > 0 && string(b[:min(len(b), len(Magic))]) == Magic[:min(len(b), len(Magic))] {
-			return nil, ErrTruncated
-		}
-		return nil, errors.New("trace: not a trace file of obstacle")
+// CheckPreamble returns why a file whose first PreambleBytes bytes are b cannot be read: ErrTruncated if it is a trace file that has
+// fewer.
+func CheckPreamble(b []byte) error {
+	if n := min(len(b), len(Magic)); n == 0 || string(b[:n]) != Magic[:n] {
+		return errors.New("trace: not a trace file of obstacle")
 	}
-	if string(b[:len(Magic)]) != Magic {
-		return nil, errors.New("trace: not a trace file of obstacle")
+	if len(b) < PreambleBytes {
+		return ErrTruncated
 	}
 	version, size := binary.LittleEndian.Uint16(b[8:]), binary.LittleEndian.Uint16(b[10:])
 	if version != Version || size != RecordBytes {
-		return nil, fmt.Errorf("trace: the file has version %d with records of %d bytes; this program reads version %d "+
+		return fmt.Errorf("trace: the file has version %d with records of %d bytes; this program reads version %d "+
 			"with %d: use the program that has written it", version, size, Version, RecordBytes)
 	}
+	return nil
+}
+
+// Parse reads a file. Of a file that ends early it returns what is whole, with ErrTruncated. The nodes refer to b.
+func Parse(b []byte) ([]*Node, error) {
+	if err := CheckPreamble(b); err != nil {
+		return nil, err
+	}
 	var nodes []*Node
-	for at := preambleBytes; at < len(b); {
+	for at := PreambleBytes; at < len(b); {
 		if len(b)-at < blockHeader {
 			return nodes, ErrTruncated
 		}

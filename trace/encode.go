@@ -12,7 +12,7 @@ const (
 	Magic   = "P2PTRACE"
 	Version = 1
 
-	preambleBytes = 16
+	PreambleBytes = 16
 	blockHeader   = 5
 )
 

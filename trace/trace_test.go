@@ -134,6 +134,16 @@ func TestFilesOfOtherVersionsAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "not a trace file")
 }
 
+// The first bytes of a file decide whether it is read on.
+func TestCheckPreamble(t *testing.T) {
+	b := trace.Append(nil, snapshot(1))
+	require.NoError(t, trace.CheckPreamble(b[:trace.PreambleBytes]))
+	require.ErrorIs(t, trace.CheckPreamble(b[:trace.PreambleBytes-1]), trace.ErrTruncated)
+	for name, b := range map[string][]byte{"nothing": nil, "zeros": make([]byte, trace.PreambleBytes), "a zero": {0}} {
+		require.ErrorContains(t, trace.CheckPreamble(b), "not a trace file", name)
+	}
+}
+
 func TestTablesAreBounded(t *testing.T) {
 	r := trace.NewRing(trace.Options{Bytes: trace.MinBytes})
 	for i := range 1<<16 + 10 {

@@ -65,5 +65,16 @@ await() {
 	done
 }
 
-# slow holds flags with which four peers sleep most of the time, so that a run takes seconds on any machine.
-slow="--method richardson --n 32 --tol 1e-8 --slowdown 0:200 --slowdown 1:200 --slowdown 2:200 --slowdown 3:200"
+# build_held builds $held, the program with the gate of its tests (obstacle/internal/gate): after five relaxations its peers wait
+# until open_gate. So a run cannot end before the test disturbs it, on any machine. close_gate comes before a run.
+build_held() {
+	held=$work/held/obstacle
+	say "building obstacle with a gate"
+	CGO_ENABLED=0 ${GO:-go} test -vet=off -c -o "$held" ./obstacle
+	export OBSTACLE_TEST_AS_PROGRAM="as it is" OBSTACLE_TEST_GATE="{\"Dir\":\"$work/gate\",\"Sweep\":5}"
+}
+close_gate() { rm -rf "$work/gate" && mkdir -p "$work/gate"; }
+open_gate() { : >"$work/gate/open"; }
+
+# run holds the flags of a run of four peers that is disturbed.
+run="--method richardson --n 32 --tol 1e-8"

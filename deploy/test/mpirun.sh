@@ -32,15 +32,18 @@ solved "$work/d.out" 3 "another"
 solved "$work/e.out" 2 "the third"
 
 # With --enable-recovery of Open MPI the run goes on without a killed process.
-$open --enable-recovery -n 4 "$obstacle" solve membrane $slow --format json --log-level info >"$work/k.out" 2>"$work/k.err" &
+build_held
+close_gate
+$open --enable-recovery -n 4 "$held" solve membrane $run --format json --log-level info >"$work/k.out" 2>"$work/k.err" &
 mpirun=$!
 await relaxing "$work/k.err"
 for p in $(pgrep -x obstacle); do
 	if tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=2" &&
-		tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q "^$work/obstacle solve"; then
+		tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q "^$held solve"; then
 		kill -9 "$p"
 	fi
 done
+open_gate
 wait $mpirun || true
 solved "$work/k.out" 4 "Open MPI --enable-recovery, process 2 killed"
 grep -q '"losses":\[{"rank":2,' "$work/k.out" || die "the answer does not name the loss of process 2"

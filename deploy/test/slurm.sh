@@ -58,19 +58,22 @@ say "ok: host lists as scontrol show hostnames"
 kill_task() {
 	for p in $(pgrep -x obstacle); do
 		if tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qx "SLURM_PROCID=$1" &&
-			tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q "^$work/obstacle solve"; then
+			tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q "^$held solve"; then
 			kill -9 "$p" && return
 		fi
 	done
 	die "task $1 is not there"
 }
+build_held
 for rank in 2 0; do
-	srun --no-kill -K0 -N2 -n4 "$obstacle" solve membrane $slow --scheme async --format json --log-level info \
+	close_gate
+	srun --no-kill -K0 -N2 -n4 "$held" solve membrane $run --scheme async --format json --log-level info \
 		>"$work/k.out" 2>"$work/k.err" &
 	srun=$!
 	await 'this process can lead the run' "$work/k.err"
 	await relaxing "$work/k.err"
 	kill_task $rank
+	open_gate
 	wait $srun && die "srun does not tell that a task was killed" || code=$?
 	[ $code = 137 ] || die "srun exits with $code, not 137"
 	solved "$work/k.out" 4 "task $rank killed"
@@ -79,12 +82,13 @@ for rank in 2 0; do
 done
 
 # 5. A spare task takes the place of a killed one.
-srun --no-kill -K0 -N2 -n4 "$obstacle" solve membrane --method richardson --n 32 --tol 1e-8 --slowdown 0:200 --slowdown 1:200 \
-	--slowdown 2:200 --peers 3 --spares 1 --format json --log-level info >"$work/s.out" 2>"$work/s.err" &
+close_gate
+srun --no-kill -K0 -N2 -n4 "$held" solve membrane $run --peers 3 --spares 1 --format json --log-level info >"$work/s.out" 2>"$work/s.err" &
 srun=$!
 await 'spare peer joined' "$work/s.err"
 await relaxing "$work/s.err"
 kill_task 1
+open_gate
 wait $srun || true
 solved "$work/s.out" 3 "a spare task"
 grep -q '"by":"spare' "$work/s.out" || die "no spare task took the place"
@@ -92,12 +96,14 @@ grep -q '"by":"spare' "$work/s.out" || die "no spare task took the place"
 # 6. A requeued job continues from its checkpoint.
 cat >"$work/job.sh" <<J
 #!/bin/sh
-exec srun "$obstacle" solve membrane $slow --checkpoint "$work/checkpoint" --format json --log-level info
+exec srun "$held" solve membrane $run --checkpoint "$work/checkpoint" --format json --log-level info
 J
+close_gate
 id=$(sbatch --parsable -N2 -n4 --requeue --open-mode=append -o "$work/job.err" "$work/job.sh")
 await relaxing "$work/job.err"
 scontrol requeue "$id"
 await '"resumable":true' "$work/job.err"
+open_gate
 say "ok: requeued: exit 3, resumable"
 i=0
 until [ "$(squeue -h -j "$id" -o %T)" = PENDING ] && scontrol update "JobId=$id" StartTime=now 2>/dev/null; do

@@ -18,12 +18,13 @@ HostKey $work/host
 AuthorizedKeysFile $work/me.pub
 PidFile $work/sshd.pid
 StrictModes no
+AcceptEnv OBSTACLE_TEST_*
 UsePAM no
 PasswordAuthentication no
 C
 [ "$(id -u)" = 0 ] && mkdir -p /run/sshd
 /usr/sbin/sshd -f "$work/sshd.conf" -E "$work/sshd.err" || skip "sshd does not start: $(cat "$work/sshd.err")"
-ssh="ssh -o BatchMode=yes -p $port -i $work/me -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+ssh="ssh -o BatchMode=yes -p $port -i $work/me -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o SendEnv=OBSTACLE_TEST_*"
 printf '127.0.0.1 slots=2\n127.0.0.2\n' >"$work/hosts"
 
 for scheme in sync async; do
@@ -36,21 +37,25 @@ PBS_NODEFILE=$work/hosts "$obstacle" solve membrane --n 32 --hosts auto --ssh "$
 solved "$work/b.out" 3 "--hosts auto with PBS_NODEFILE"
 
 # A killed peer is started again on the next host; the remote processes end with solve.
-"$obstacle" solve membrane $slow --peers 4 --hosts "$work/hosts" --ssh "$ssh" --format json --log-level info \
+build_held
+close_gate
+"$held" solve membrane $run --peers 4 --hosts "$work/hosts" --ssh "$ssh" --format json --log-level info \
 	>"$work/k.out" 2>"$work/k.err" &
 solve=$!
 await relaxing "$work/k.err"
-kill -9 "$(pgrep -f "^$work/obstacle peer .*--seat 2 " | head -n 1)"
+kill -9 "$(pgrep -f "^$held peer .*--seat 2 " | head -n 1)"
+open_gate
 wait $solve || die "a killed peer: exit $?"
 solved "$work/k.out" 4 "a killed peer"
 grep -q '"losses":\[{"rank":2,.*by ssh\|"losses":\[{"rank":2,.*started by' "$work/k.out" || die "the answer does not name the loss"
-"$obstacle" solve membrane $slow --peers 4 --hosts "$work/hosts" --ssh "$ssh" --log-level info >"$work/l.out" 2>"$work/l.err" &
+close_gate
+"$held" solve membrane $run --peers 4 --hosts "$work/hosts" --ssh "$ssh" --log-level info >"$work/l.out" 2>"$work/l.err" &
 solve=$!
 await relaxing "$work/l.err"
 kill -9 $solve
 wait $solve 2>/dev/null || true
 i=0
-while pgrep -f "^$work/obstacle peer" >/dev/null; do
+while pgrep -f "^$held peer" >/dev/null; do
 	i=$((i + 1))
 	[ $i -lt 200 ] || die "remote peers outlive solve"
 	sleep 0.1

@@ -37,14 +37,22 @@ func Open(path string, limit int64) (*os.File, fs.FileInfo, error) {
 		err = reason(err)
 	case !info.Mode().IsRegular():
 		err = errors.New("it is not a regular file")
-	case info.Size() > limit:
-		err = fmt.Errorf("its %d bytes are more than the %d allowed", info.Size(), limit)
+	default:
+		err = CheckSize(info, limit)
 	}
 	if err != nil {
 		f.Close()
 		return nil, nil, err
 	}
 	return f, info, nil
+}
+
+// CheckSize returns an error if a regular file has more than limit bytes.
+func CheckSize(info fs.FileInfo, limit int64) error {
+	if info.Mode().IsRegular() && info.Size() > limit {
+		return fmt.Errorf("its %d bytes are more than the %d allowed", info.Size(), limit)
+	}
+	return nil
 }
 
 // All reads r to its end, and returns an error if there are more than limit bytes.
@@ -58,6 +66,19 @@ func All(r io.Reader, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("it has more than the %d bytes allowed", limit)
 	}
 	return all.Bytes(), nil
+}
+
+// Headed is All for what starts with a header of n bytes. It reads no further if check refuses the header, or the shorter whole
+// if there are fewer bytes.
+func Headed(r io.Reader, limit int64, n int, check func(header []byte) error) ([]byte, error) {
+	header, err := All(io.LimitReader(r, int64(n)), limit)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(header); err != nil {
+		return nil, err
+	}
+	return All(io.MultiReader(bytes.NewReader(header), r), limit)
 }
 
 // Line reads the first line of r with its end, or all of r if it has no line. A line has at most limit bytes.

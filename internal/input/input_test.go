@@ -53,6 +53,27 @@ func TestBounds(t *testing.T) {
 	require.EqualError(t, err, "its first line has more than the 16 bytes allowed")
 }
 
+// Headed reads what never ends no further than its header, which check refuses.
+func TestHeaded(t *testing.T) {
+	zeros, err := os.Open("/dev/zero")
+	require.NoError(t, err)
+	defer zeros.Close()
+	wrong := errors.New("wrong")
+	_, err = Headed(zeros, 1<<62, 16, func(b []byte) error {
+		require.Len(t, b, 16)
+		return wrong
+	})
+	require.ErrorIs(t, err, wrong)
+	accept := func([]byte) error { return nil }
+	for _, n := range []int{0, 1, 3, 4} {
+		text, err := Headed(strings.NewReader("abc"), 3, n, accept)
+		require.NoError(t, err)
+		require.Equal(t, "abc", string(text))
+		_, err = Headed(strings.NewReader("abcd"), 3, n, accept)
+		require.EqualError(t, err, "it has more than the 3 bytes allowed")
+	}
+}
+
 // A read that never returns ends with the context.
 func TestWithin(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())

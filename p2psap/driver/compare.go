@@ -64,7 +64,7 @@ func (n *Node) compare(peer string, network p2psap.Network) {
 }
 
 func (n *Node) compareOver(ctx context.Context, peer string, network p2psap.Network) (c p2psap.Comparison, err error) {
-	x := comparer{ctx: ctx, to: make([]byte, compareBytes), from: make([]byte, compareBytes)}
+	x := comparer{ctx: ctx, now: n.compareNow, to: make([]byte, compareBytes), from: make([]byte, compareBytes)}
 	for i, on := range [2]p2psap.Network{n.core.BaseNetwork(), network} {
 		s, err := n.open(ctx, peer, p2psap.OpenOptions{
 			Name: fmt.Sprintf("%scompare %v/%v", p2psap.ReservedName, network, on), Mode: microproto.ModeSynchronous,
@@ -88,6 +88,7 @@ func (n *Node) compareOver(ctx context.Context, peer string, network p2psap.Netw
 // comparer is one end of a comparison.
 type comparer struct {
 	ctx      context.Context
+	now      func() time.Time
 	sockets  [2]*Socket // over the base rail, over the other
 	to, from []byte
 }
@@ -96,11 +97,11 @@ type comparer struct {
 func (x *comparer) lead(bound time.Duration) (c p2psap.Comparison, err error) {
 	var times [2][]time.Duration
 	label, shortest := p2psap.Label(0), time.Duration(math.MaxInt64)
-	for began := time.Now(); label < 2*compareTurn*(compareTurns+1) && time.Since(began) < bound; {
+	for began := x.now(); label < 2*compareTurn*(compareTurns+1) && x.now().Sub(began) < bound; {
 		if label == compareTurn && shortest > bound/comparePart {
 			break
 		}
-		at := time.Now()
+		at := x.now()
 		i := x.rail(label)
 		if _, err = x.sockets[i].Send(x.ctx, comparisonTag, label, x.to); err != nil {
 			return c, err
@@ -108,7 +109,7 @@ func (x *comparer) lead(bound time.Duration) (c p2psap.Comparison, err error) {
 		if _, err = x.sockets[i].Receive(x.ctx, &p2psap.Slot{Tag: comparisonTag, Data: x.from}); err != nil {
 			return c, err
 		}
-		took := time.Since(at) / 2
+		took := x.now().Sub(at) / 2
 		shortest = min(shortest, took)
 		if label%compareTurn > 0 && label > 2*compareTurn {
 			times[i] = append(times[i], took)

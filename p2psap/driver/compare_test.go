@@ -1,7 +1,7 @@
 package driver
 
 import (
-	"crypto/sha256"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,36 +13,48 @@ import (
 	"github.com/p2pdc/p2pdc/stream"
 )
 
-// slow makes a function of Send that keeps the processor for a while.
-func slow(send func([]microproto.Frame) (int, error)) func([]microproto.Frame) (int, error) {
-	return func(batch []microproto.Frame) (int, error) {
-		_ = sha256.Sum256(make([]byte, 1<<20)) // more than a trip takes
-		return send(batch)
+// sends is the clock of a comparison in a test: it goes on by what a call of Send over a rail takes, and by nothing else.
+type sends struct{ at atomic.Int64 }
+
+func (c *sends) now() time.Time { return time.Unix(0, c.at.Load()) }
+
+// rail returns a rail of which every call of Send takes a time.
+func (c *sends) rail(r Rail, takes time.Duration) Rail {
+	timed := timedLink{r.Link, c, takes}
+	if l, is := r.Link.(*stream.Link); is {
+		r.Link = timedStream{l, timed}
+	} else {
+		r.Link = timed
 	}
+	return r
 }
 
-type slowLink struct{ microproto.Link }
+type timedLink struct {
+	microproto.Link
+	clock *sends
+	takes time.Duration
+}
 
-func (l slowLink) Send(batch []microproto.Frame) (int, error) { return slow(l.Link.Send)(batch) }
+func (l timedLink) Send(batch []microproto.Frame) (int, error) {
+	l.clock.at.Add(int64(l.takes))
+	return l.Link.Send(batch)
+}
 
-type slowStream struct{ *stream.Link }
+// timedStream has the other methods of its link.
+type timedStream struct {
+	*stream.Link
+	timed timedLink
+}
 
-func (l slowStream) Send(batch []microproto.Frame) (int, error) { return slow(l.Link.Send)(batch) }
+func (l timedStream) Send(batch []microproto.Frame) (int, error) { return l.timed.Send(batch) }
 
-// besideTCP gives a node the kernel's TCP as a rail that is to be compared with UDP; one of them may be slow.
-func besideTCP(t *testing.T, slowest p2psap.Network) func(*Config) {
+// besideTCP gives a node the kernel's TCP as a rail that is to be compared with UDP.
+func besideTCP(t *testing.T) func(*Config) {
 	return func(c *Config) {
 		overEthernet(c)
 		l, err := stream.Open(stream.Config{Name: c.Name, Listen: "127.0.0.1"})
 		require.NoError(t, err)
-		rail := Rail{Network: p2psap.Stream, Link: l, Compare: true}
-		switch slowest {
-		case p2psap.Stream:
-			rail.Link = slowStream{l}
-		case p2psap.Ethernet:
-			c.Rails[0].Link = slowLink{c.Rails[0].Link}
-		}
-		c.Rails = append(c.Rails, rail)
+		c.Rails = append(c.Rails, Rail{Network: p2psap.Stream, Link: l, Compare: true})
 	}
 }
 
@@ -52,19 +64,30 @@ func patient(n *Node) *Node {
 	return n
 }
 
+// compared starts two nodes that compare UDP with the kernel's TCP, whose calls of Send take these times, and opens a session.
+func compared(t *testing.T, clock *sends, udp, tcp time.Duration) (*Node, [2]p2psap.SessionInfo) {
+	t.Helper()
+	with := func(c *Config) {
+		besideTCP(t)(c)
+		c.Rails[0], c.Rails[1] = clock.rail(c.Rails[0], udp), clock.rail(c.Rails[1], tcp)
+	}
+	a, b := patient(start(t, "a", with)), patient(start(t, "b", with))
+	a.compareNow, b.compareNow = clock.now, clock.now
+	join(t, a, b)
+	require.Empty(t, a.Sessions(), "those of the comparison are the node's own")
+	sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
+	return a, [2]p2psap.SessionInfo{sa.Info(), sb.Info()}
+}
+
 // Sessions use the faster of two rails from their begin on, and say what was measured.
 func TestCompareRails(t *testing.T) {
-	for slowest, fastest := range map[p2psap.Network]p2psap.Network{
-		p2psap.Stream: p2psap.Ethernet, p2psap.Ethernet: p2psap.Stream,
+	const fast, slow = time.Microsecond, time.Millisecond
+	for fastest, takes := range map[p2psap.Network][2]time.Duration{
+		p2psap.Ethernet: {fast, slow}, p2psap.Stream: {slow, fast},
 	} {
-		t.Run("slow "+slowest.String(), func(t *testing.T) {
-			with := besideTCP(t, slowest)
-			a, b := patient(start(t, "a", with)), patient(start(t, "b", with))
-			join(t, a, b)
-			require.Empty(t, a.Sessions(), "those of the comparison are the node's own")
-			sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
-			for _, s := range []*Socket{sa, sb} {
-				i := s.Info()
+		t.Run(fastest.String(), func(t *testing.T) {
+			a, both := compared(t, &sends{}, takes[0], takes[1])
+			for _, i := range both {
 				require.Equal(t, fastest, i.Conditions.Network, i.NetworkReason)
 				require.Contains(t, i.NetworkReason, "128 KiB one way in")
 			}
@@ -76,21 +99,16 @@ func TestCompareRails(t *testing.T) {
 
 // On a slow path the comparison ends with the first turn: it would take long and show nothing.
 func TestCompareOnASlowPath(t *testing.T) {
-	with := besideTCP(t, p2psap.Ethernet)
-	a, b := start(t, "a", with), start(t, "b", with)
-	for _, n := range []*Node{a, b} {
-		n.compareTime = 20 * time.Millisecond // a trip takes more than a hundredth
-	}
-	join(t, a, b)
-	sa, _ := open(t, a, b, options("s", microproto.ModeSynchronous))
-	require.Equal(t, p2psap.Ethernet, sa.Info().Conditions.Network)
-	// On a busy machine not even the first turn passes in time.
-	require.Regexp(t, "the path is too slow to show a difference|messages did not pass in time", sa.Info().NetworkReason)
+	var clock sends
+	_, both := compared(t, &clock, 700*time.Millisecond, time.Microsecond) // more than a hundredth of a minute
+	require.Equal(t, p2psap.Ethernet, both[0].Conditions.Network)
+	require.Contains(t, both[0].NetworkReason, "the path is too slow to show a difference")
+	require.Less(t, time.Duration(clock.at.Load()), 40*time.Second, "it does not use the time that it has")
 }
 
 // If the other end takes no part, the base rail remains in use after a bounded time, and Connect returns.
 func TestCompareAlone(t *testing.T) {
-	with := besideTCP(t, 0)
+	with := besideTCP(t)
 	a, b := start(t, "a", with), start(t, "b", with)
 	b.mu.Lock()
 	b.comparing["a"] = true // it never begins
@@ -103,8 +121,12 @@ func TestCompareAlone(t *testing.T) {
 
 // Nodes that are closed during a comparison leave no goroutine behind.
 func TestCloseDuringComparison(t *testing.T) {
-	with := besideTCP(t, p2psap.Ethernet)
+	with := besideTCP(t)
 	a, b := patient(start(t, "a", with)), patient(start(t, "b", with))
+	b.compareNow = func() time.Time { // it leads
+		<-b.dialling.Done() // b is closed
+		return time.Time{}
+	}
 	go func() { _ = a.Connect(limit(t), "b", b.ControlAddr().String()) }()
 	open := func(n *Node) int {
 		n.mu.Lock()

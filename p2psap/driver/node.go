@@ -29,8 +29,9 @@ type Node struct {
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 	drainTime time.Duration // of control connections; see drain
-	// compareTime bounds the measurement of a comparison of rails.
+	// compareTime bounds the measurement of a comparison of rails, by the clock compareNow.
 	compareTime time.Duration
+	compareNow  func() time.Time
 	done        chan struct{}
 
 	mu         sync.Mutex // guards what follows, and the core
@@ -99,7 +100,7 @@ func New(c Config) (*Node, error) {
 		armed: microproto.Never, flushBy: microproto.Never, pending: NewPending(c.Limits.PendingHellos),
 		conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
 		comparing: map[string]bool{},
-		drainTime: controlDrain, compareTime: compareTime,
+		drainTime: controlDrain, compareTime: compareTime, compareNow: time.Now,
 	}
 	cc.SameHost = n.sameHost
 	if n.core, err = p2psap.NewNode(cc); err != nil {

@@ -16,10 +16,22 @@ import (
 
 // readAll reads a file that the user names, a pipe, or standard input (-), of at most limit bytes. what is the flag.
 func (a *app) readAll(ctx context.Context, what, name string, limit int64) ([]byte, error) {
-	if i, err := os.Stat(name); err == nil && i.Mode()&fs.ModeDevice != 0 { // it may never end
-		return nil, errors.New("it is a device, neither a file nor a pipe")
+	return a.readHeaded(ctx, what, name, limit, 0, func([]byte) error { return nil })
+}
+
+// readHeaded is readAll for what starts with a header of n bytes, which check accepts.
+func (a *app) readHeaded(
+	ctx context.Context, what, name string, limit int64, n int, check func(header []byte) error,
+) ([]byte, error) {
+	if i, err := os.Stat(name); err == nil {
+		if i.Mode()&fs.ModeDevice != 0 { // it may never end
+			return nil, errors.New("it is a device, neither a file nor a pipe")
+		}
+		if err := input.CheckSize(i, limit); err != nil {
+			return nil, err
+		}
 	}
-	return a.read(ctx, what, name, func(r io.Reader) ([]byte, error) { return input.All(r, limit) })
+	return a.read(ctx, what, name, func(r io.Reader) ([]byte, error) { return input.Headed(r, limit, n, check) })
 }
 
 // readLine is readAll for the first line.

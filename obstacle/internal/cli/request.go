@@ -265,9 +265,14 @@ func (q *request) build(ref string, side int) (*file.Spec, *problem.Problem, err
 	if err != nil {
 		return nil, nil, badInput(err)
 	}
-	for a, n := range points {
+	full := slices.Clone(points)
+	for a, n := range full {
 		if n%side != 0 {
 			return nil, nil, usage("--n %s with --stand-in %d: %d points are no multiple of %d", q.n, side, n, side)
+		}
+		if side > 1 && n/side < leastStandIn {
+			return nil, nil, usage("--n %s with --stand-in %d leaves %s along an axis, too few to stand in: give --stand-in %d",
+				q.n, side, counted(n/side, "point"), largestStandIn(full, side))
 		}
 		points[a] = n / side
 	}

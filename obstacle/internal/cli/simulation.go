@@ -123,6 +123,9 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 		return nil, err
 	}
 	if w.partition, w.partitionWhy, err = partitionOf(q.partition, w.problem, machines*parts, q.weights); err != nil {
+		if s.standIn > 1 {
+			err = fmt.Errorf("%w, or a smaller one than --stand-in %d", err, s.standIn)
+		}
 		return nil, badInput(err)
 	}
 	if err := of.chooseMethod(w, sites); err != nil {

@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -332,59 +329,6 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 func endedAtOnce() error {
 	return &exitError{ExitStopped, errors.New("ended at once by the second interrupt; nothing was written")}
 }
-
-// interrupts closes a.interrupt at the first signal, which requests an early end, and cancels the context at the
-// second.
-func (a *app) interrupts(ctx context.Context) (context.Context, func()) {
-	return a.interruptsOr(ctx, nil)
-}
-
-// interruptsOr is interrupts for a process that closes leave instead if the first signal is SIGTERM, unless leave is nil.
-func (a *app) interruptsOr(ctx context.Context, leave chan struct{}) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	polite, signals := make(chan struct{}), make(chan os.Signal, 2)
-	a.interrupt = polite
-	signal.Notify(signals, stopSignals()...)
-	ignoreWriteSignals()
-	go func() {
-		select {
-		case s := <-signals:
-			if leave != nil && s == syscall.SIGTERM {
-				close(leave)
-			} else {
-				close(polite)
-			}
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-signals:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { signal.Stop(signals); cancel() }
-}
-
-// stoppable returns a context that ends at the first signal.
-func stoppable(ctx context.Context) (context.Context, func()) {
-	ignoreWriteSignals()
-	return signal.NotifyContext(ctx, stopSignals()...)
-}
-
-// stopSignals returns the signals that request an early end. SIGHUP is one of them unless it was ignored from the
-// start, as by nohup.
-func stopSignals() []os.Signal {
-	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		all = append(all, syscall.SIGHUP)
-	}
-	return all
-}
-
-// ignoreWriteSignals makes a failed write, to a closed pipe or beyond the limit on the size of files, return an error
-// instead of ending the program.
-func ignoreWriteSignals() { signal.Ignore(writeSignals()...) }
 
 // describe returns the part of the answer that is known before the run.
 func (a *app) describe(q *request, w *work) *report.Solution {

@@ -45,6 +45,19 @@ func coarserStandIn(standIn int, relaxed []int) int {
 	return 0
 }
 
+// leastStandIn is the least number of points along an axis of a stand-in. On fewer, every point may be in contact from the start.
+const leastStandIn = 3
+
+// largestStandIn returns the largest stand-in below one that leaves too few points of a full grid along an axis.
+func largestStandIn(full []int, below int) int {
+	for side := below - 1; side > 1; side-- {
+		if !slices.ContainsFunc(full, func(n int) bool { return n%side != 0 || n/side < leastStandIn }) {
+			return side
+		}
+	}
+	return 1
+}
+
 // with returns the simulation on another stand-in.
 func (s *simulation) with(standIn int) *simulation {
 	out := *s

@@ -144,7 +144,7 @@ func TestStandInTable(t *testing.T) {
 				table.WriteString(" –* |")
 				continue
 			}
-			fmt.Fprintf(&table, " %.2f (%.2f to %.2f)%s |", coarse.mid, coarse.low, coarse.high, open)
+			fmt.Fprintf(&table, " %.2f (%s)%s |", coarse.mid, interval(coarse.low, coarse.high), open)
 		}
 		table.WriteByte('\n')
 	}
@@ -154,6 +154,40 @@ func TestStandInTable(t *testing.T) {
 	want, err := os.ReadFile("testdata/standins.md")
 	require.NoError(t, err)
 	require.Equal(t, string(want), table.String(), "-long -update writes it")
+}
+
+// interval formats the bounds of a ratio. One has no upper bound if the bound of the time below it is 0.
+func interval(low, high float64) string {
+	if math.IsInf(high, 1) {
+		return fmt.Sprintf("%.2f or more", low)
+	}
+	return fmt.Sprintf("%.2f to %.2f", low, high)
+}
+
+func TestInterval(t *testing.T) {
+	require.Equal(t, "0.33 to 2.00", interval(1./3, 2))
+	require.Equal(t, "0.33 or more", interval(1./3, math.Inf(1)))
+	table, err := os.ReadFile("testdata/standins.md")
+	require.NoError(t, err)
+	require.NotContains(t, string(table), "Inf")
+}
+
+// A stand-in of too few points is refused, with one that has enough; so is one that lacks points for the machines.
+func TestStandInsOfTooFewPoints(t *testing.T) {
+	for _, c := range []struct {
+		n, standIn, machines, want string
+	}{
+		{"64", "32", "4", "--n 64 with --stand-in 32 leaves 2 points along an axis, too few to stand in: give --stand-in 16"},
+		{"64", "64", "4", "leaves 1 point along an axis, too few to stand in: give --stand-in 16"},
+		{"64,12,64", "4", "4", ""},
+		{"64,4,64", "4", "4", "leaves 1 point along an axis, too few to stand in: give --stand-in 1"},
+		{"64", "16", "128", "fits into [4 4 4] points; use fewer peers, or a smaller one than --stand-in 16"},
+	} {
+		code, _, errs := call("compare", "membrane", "--n", c.n, "--stand-in", c.standIn, "--model", "graphene-eth", "--machines",
+			c.machines, "--tol", "1e-2")
+		require.Equal(t, map[bool]int{true: ExitSolved, false: ExitUsage}[c.want == ""], code, errs)
+		require.Contains(t, errs, c.want)
+	}
 }
 
 // docs/simulation.md has the table that TestStandInTable writes.

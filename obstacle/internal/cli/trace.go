@@ -87,7 +87,7 @@ const maxTrace = 4 * trace.MaxBytes
 // readTraces reads the files and reports those that end early.
 func (a *app) readTraces(ctx context.Context, names []string) (*traces.Set, error) {
 	s, err := traces.Read(names, func(name string) ([]byte, error) {
-		text, err := a.readAll(ctx, "the trace", name, maxTrace)
+		text, err := a.readHeaded(ctx, "the trace", name, maxTrace, trace.PreambleBytes, traces.Check)
 		if err != nil {
 			return nil, openMistake("the trace", name, err, "obstacle solve … --trace "+name+" makes one for each peer")
 		}

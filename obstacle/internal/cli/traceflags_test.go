@@ -78,3 +78,23 @@ func TestNoTraceIsTheDefault(t *testing.T) {
 		return nil
 	}))
 }
+
+// What is no trace is refused by its first bytes, or by its length: neither holds much memory, nor takes long.
+func TestTracesOfAnyLengthAreRefused(t *testing.T) {
+	for size, want := range map[int64]string{
+		maxTrace: "not a trace file of obstacle", // none of its zeros is on the disk
+		20 << 30: "its 21474836480 bytes are more than the 4294967296 allowed",
+	} {
+		name := filepath.Join(t.TempDir(), "zeros")
+		f, err := os.Create(name)
+		require.NoError(t, err)
+		require.NoError(t, f.Truncate(size))
+		require.NoError(t, f.Close())
+		for _, command := range []string{"stats", "export"} {
+			code, out, errs := call("trace", command, name)
+			require.Equal(t, ExitUsage, code)
+			require.Empty(t, out)
+			require.Contains(t, errs, want)
+		}
+	}
+}

@@ -113,6 +113,7 @@ func attempt(
 	}
 	o.waiting.set("a part of the run at " + address)
 	conn := rendezvous.NewConn(c, 0) // the launcher may be stopped for any time
+	conn.OnSpare = func() { o.Log.Info().Str("launcher", address).Msg("waiting as a spare peer") }
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	w, err := conn.Join(o.Identity, j, o.WaitTime)
 	if stop(); err != nil {

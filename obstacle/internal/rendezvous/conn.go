@@ -12,6 +12,8 @@ import (
 
 // Conn is one end of a connection. Send may be called from several goroutines, Receive from one.
 type Conn struct {
+	OnSpare func() // called by Join when the launcher keeps this peer as a spare one; nil: not called
+
 	tcp         net.Conn
 	net         net.Conn      // TLS over tcp, after both ends have proved that they know the secret
 	in          *bufio.Reader // nil before the first Receive

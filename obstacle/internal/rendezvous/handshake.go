@@ -150,6 +150,9 @@ func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
 	if err != nil {
 		return Welcome{}, c.unanswered(err)
 	}
+	if _, is := m.(Spare); is && c.OnSpare != nil {
+		c.OnSpare()
+	}
 	for spare, is := m.(Spare); is; spare, is = m.(Spare) {
 		c.detectSilence(len(spare.Keepers) > 1)
 		if m, err = c.Receive(KindWelcome, KindBye, KindSpare); err != nil {

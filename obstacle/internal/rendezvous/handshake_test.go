@@ -202,8 +202,11 @@ func TestSpareKnowsTheNewestKeepers(t *testing.T) {
 		launcher.Close()
 		done <- err
 	}()
+	told := 0
+	peer.OnSpare = func() { told++ }
 	w, err := peer.Join(id, Join{Rank: -1}, time.Second)
 	require.NoError(t, <-done)
 	require.ErrorIs(t, err, ErrNoLeader)
+	require.Equal(t, 1, told, "once, however often the keepers change")
 	require.Equal(t, []string{"a:1", "c:1", "d:1"}, w.Keepers)
 }

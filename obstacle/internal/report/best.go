@@ -36,7 +36,10 @@ func (c *Candidate) OnStandIns(low, high, coarser nullable.Number) {
 func (c *Candidate) before(d *Candidate) bool { return c.High < d.Low }
 
 func (c *Candidate) seconds() string {
-	if !(c.Low < c.High) {
+	switch {
+	case !c.Low.Known() || !c.High.Known():
+		return fmt.Sprintf("%.3g s (without bounds)", c.Seconds)
+	case !(c.Low < c.High):
 		return fmt.Sprintf("%.3g s", c.Seconds)
 	}
 	return fmt.Sprintf("%.3g s (%.3g to %.3g)", c.Seconds, c.Low, c.High)
@@ -116,11 +119,11 @@ func (b *Best) sentence(among []Candidate, standIns string) string {
 	})
 	switch {
 	case open:
-		all += fmt.Sprintf(". Stand-ins %s leave open which is the fastest: run --stand-in 1", standIns)
+		all += fmt.Sprintf(". %s open which is the fastest: run --stand-in 1", leave("Stand-in", standIns))
 	case fastest == b.One:
 		all += ". One peer alone is the fastest"
 		if standIns != "" && !b.decided(among) {
-			all += fmt.Sprintf(", and stand-ins %s leave open which is the second: run --stand-in 1", standIns)
+			all += fmt.Sprintf(", and %s open which is the second: run --stand-in 1", leave("stand-in", standIns))
 		}
 	default:
 		all += fmt.Sprintf(". The fastest is %s, %s on %s", fastest.Method, fastest.Scheme, plural(fastest.Peers, "peer"))
@@ -130,6 +133,14 @@ func (b *Best) sentence(among []Candidate, standIns string) string {
 			strings.Join(uncorrected, " and "))
 	}
 	return all
+}
+
+// leave returns the begin of a sentence about one stand-in or several, such as "stand-ins 8 and 4 leave".
+func leave(standIn, which string) string {
+	if strings.Contains(which, " ") {
+		return standIn + "s " + which + " leave"
+	}
+	return standIn + " " + which + " leaves"
 }
 
 // decided reports whether the faster one of the best synchronous and the best asynchronous run is faster than every run of

@@ -183,6 +183,9 @@ func TestBestOfStandIns(t *testing.T) {
 		require.Contains(t, b.Sentence, c.want, name)
 		require.NotContains(t, b.Sentence, c.not, name)
 	}
+	unbounded := BestOf([]Candidate{candidate("multigrid", "sync", 4, nan, 1.2, nan), candidate("schwarz", "async", 4, 2, 3, 4)}, "8")
+	require.Contains(t, unbounded.Sentence, "multigrid, sync, 1.2 s (without bounds)")
+	require.Contains(t, unbounded.Sentence, ". Stand-in 8 leaves open which is the fastest: run --stand-in 1")
 	u := candidate("schwarz", "sync", 4, 1, 2, 3)
 	u.Uncorrected = true
 	require.Contains(t, BestOf([]Candidate{u}, "8 and 4").Sentence,

@@ -28,6 +28,14 @@ type Message struct {
 	Sent, Unread int // records: Send at From, Receive at To
 }
 
+// Check returns why Read refuses a file that starts with these bytes.
+func Check(preamble []byte) error {
+	if err := trace.CheckPreamble(preamble); !errors.Is(err, trace.ErrTruncated) {
+		return err
+	}
+	return nil // Read notes that it ends early
+}
+
 // Read reads the files of these names by read, whose errors name the file.
 func Read(names []string, read func(name string) ([]byte, error)) (*Set, error) {
 	s := &Set{}
