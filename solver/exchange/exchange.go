@@ -73,8 +73,8 @@ type Config struct {
 	// Pump, if not nil, is called at the beginning of every Poll. It calls TouchAll unless the
 	// shell reports arrivals by Touch. Its error ends the run.
 	Pump func() error
-	// Survive makes a lost neighbour, or one that has closed its sessions without a verdict, no error. The peer then
-	// relaxes or waits until its shell ends the exchange.
+	// Survive makes a neighbour no error that is lost, that has closed its sessions without a verdict, or whose messages
+	// no peer of this run sends. The peer then relaxes or waits until its shell ends the exchange.
 	Survive bool
 	// Lost, if not nil, is called once for each neighbour that Survive makes the peer go on without.
 	Lost func(q iterate.Rank, why error)

@@ -45,6 +45,9 @@ func (s *script) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64,
 	if s.halo != nil {
 		s.halo()
 	}
+	if bytes.Equal(bytes.Join(data, nil), []byte("ba")) {
+		return errors.New("not a message of this run")
+	}
 	s.faces = append(s.faces, fmt.Sprint(q, tag, label, bytes.Join(data, nil)))
 	s.pieces = data
 	return nil
@@ -315,6 +318,34 @@ func TestNeighbourThatLeavesIsSurvived(t *testing.T) {
 	}
 	r.peer.ops = []iterate.Op{send(1, 4), {Kind: iterate.OpAgree, To: 1, Message: []byte{1}}}
 	r.until(Wait)
+}
+
+// With Survive, a neighbour whose messages the peer refuses is reported once, and no more of them are read.
+func TestNeighbourWithBadMessagesIsSurvived(t *testing.T) {
+	for name, arrives := range map[string]func(r *rig){
+		"face":      func(r *rig) { r.halos[0].queue = []message{{data: "ba"}, {tag: 1, data: "ok"}} },
+		"agreement": func(r *rig) { r.agree[0].queue = []message{{data: "bad"}, {data: "more"}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, true, nil)
+			var lost []iterate.Rank
+			r.config.Survive = true
+			r.config.Lost = func(q iterate.Rank, why error) {
+				require.ErrorContains(t, why, "cannot go on with rank 1: not a message of this run")
+				lost = append(lost, q)
+			}
+			arrives(r)
+			r.poll()
+			r.poll()
+			require.Equal(t, []iterate.Rank{1}, lost)
+			require.Empty(t, r.peer.agreed)
+			require.Empty(t, r.peer.faces)
+			r.peer.ops = []iterate.Op{send(1, 1), send(4, 1)}
+			r.until(Wait)
+			require.Empty(t, r.halos[0].sent)
+			require.Len(t, r.halos[1].sent, 1)
+		})
+	}
 }
 
 func TestLostNeighbour(t *testing.T) {

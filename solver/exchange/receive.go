@@ -90,7 +90,9 @@ func (x *Exchange) pollFaces(now time.Duration, n *Neighbour, waits bool) (news 
 		err = x.peer.Halo(now, n.Rank, uint32(t), a.Label, v.Pieces...)
 		v.ReleaseLast()
 		if err != nil {
-			return news, n.Fail(err)
+			if err = x.refuse(n, err); err != nil {
+				return news, err
+			}
 		}
 	}
 	n.haloNews = news && n.Halo.Unread()
@@ -112,10 +114,20 @@ func (x *Exchange) pollAgreements(now time.Duration, n *Neighbour, waits bool) (
 		}
 		news = true
 		if err := x.peer.Agree(now, n.Rank, n.message.Data[:a.Length]); err != nil {
-			return news, n.Fail(err)
+			return news, x.refuse(n, err)
 		}
 	}
 	return news, nil
+}
+
+// refuse handles a message that no peer of this run sends: its sender counts as lost if the peer survives that.
+func (x *Exchange) refuse(n *Neighbour, why error) error {
+	why = n.Fail(why)
+	if !x.config.Survive {
+		return why
+	}
+	x.Lose(n.Rank, why)
+	return nil
 }
 
 // read reports whether the session delivers no more messages of a tag.

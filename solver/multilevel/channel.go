@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -31,6 +32,8 @@ type channel struct {
 	sent [payloadKinds]uint64
 	read [payloadKinds]uint64
 	slot [payloadKinds][2]arrival
+
+	screen kernel.Screen // of values that the neighbour sends; bounds may be infinite
 }
 
 // arrival is a received message. data aliases the shell's buffer, or memory if the message came in pieces.
@@ -102,6 +105,11 @@ func (g *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, p
 	if label%2 != uint64(tag%2) || label < w.read[kind] || label > w.read[kind]+1 || w.slot[kind][label%2].valid {
 		return fmt.Errorf("multilevel: rank %d sent message %d of payload kind %d; number %d is due",
 			q, label, kind, w.read[kind])
+	}
+	if kind == payloadGhosts || kind == payloadGather || kind == payloadScatter {
+		if err := w.screen.Check(pieces...); err != nil {
+			return err
+		}
 	}
 	a := &w.slot[kind][label%2]
 	a.valid, a.data = true, iterate.Contiguous(pieces, &a.memory)

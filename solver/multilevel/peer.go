@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -48,7 +49,7 @@ func newPeer(c problem.Config) (*peer, error) {
 	g.runPieceFunc = g.runPiece
 	links := linksOf(&c, c.Rank)
 	for i, n := range c.Partition.Neighbours(c.Rank) {
-		g.channels = append(g.channels, &channel{to: n, link: links[i]})
+		g.channels = append(g.channels, &channel{to: n, link: links[i], screen: kernel.Screen{Infinite: true}})
 	}
 	g.allReduce.init(g)
 	if g.steps, err = c.TimeSteps(g.box); err != nil {

@@ -1,6 +1,7 @@
 package multilevel
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"testing"
@@ -68,6 +69,19 @@ func TestMethodRejectsInvalidConfig(t *testing.T) {
 		_, err := newPeerOf(config)
 		require.ErrorContains(t, err, c.says)
 	}
+}
+
+// Values that are not a number are refused.
+func TestHaloRefusesNaN(t *testing.T) {
+	p := solvertest.Membrane([3]int{5, 4, 3}, 3)
+	g, err := newPeerOf(problem.Config{
+		Problem: p, Partition: solvertest.SlabsOf(t, p, 2), Scheme: iterate.Synchronous(),
+		Method: problem.MethodConfig{Name: problem.SOR}, Tolerance: 1e-6,
+	})
+	require.NoError(t, err)
+	l := g.Links()[0]
+	require.ErrorIs(t, g.Halo(0, l.Rank, 0, 0, bytes.Repeat([]byte{0xff}, l.Slots[0])), kernel.ErrNotFinite)
+	require.NoError(t, g.Halo(0, l.Rank, 0, 0, make([]byte, l.Slots[0])))
 }
 
 // FuzzHalo checks that arbitrary bytes from the network do not cause a panic.

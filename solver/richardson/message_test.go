@@ -1,8 +1,10 @@
 package richardson
 
 import (
+	"bytes"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -132,5 +134,7 @@ func TestAgreeNamesThePeer(t *testing.T) {
 	require.ErrorContains(t, w.Halo(0, 2, 1, 0, make([]byte, 32)), "under tag 1")
 	require.ErrorContains(t, w.Halo(0, 2, 1, 3, make([]byte, 32)), "cannot have made")
 	require.ErrorContains(t, w.Halo(0, 1, 0, 0, make([]byte, 32)), "not a neighbour")
+	nan := bytes.Repeat([]byte{0xff}, 32)
+	require.ErrorIs(t, w.Halo(0, 2, 1, 1, nan), kernel.ErrNotFinite)
 	require.NoError(t, w.Halo(0, 2, 1, 1, make([]byte, 32)))
 }

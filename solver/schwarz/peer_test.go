@@ -1,8 +1,10 @@
 package schwarz
 
 import (
+	"bytes"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/method"
@@ -208,7 +210,11 @@ func FuzzMessages(f *testing.F) {
 			_ = w.Agree(0, q, data[:size])
 			for _, l := range w.Links() {
 				if len(l.Slots) > 0 {
-					halo := make([]byte, l.Slots[0])
+					halo := bytes.Repeat([]byte{0xff}, l.Slots[0])
+					if err := w.Halo(0, l.Rank, 0, 0, halo); err != nil {
+						require.ErrorIs(t, err, kernel.ErrNotFinite)
+					}
+					clear(halo)
 					copy(halo, data)
 					_ = w.Halo(
 						0,

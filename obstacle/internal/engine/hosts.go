@@ -57,8 +57,8 @@ func perNode(s string, nodes int) (out []int, err error) {
 		if repeated && err == nil {
 			k, err = strconv.Atoi(strings.TrimSuffix(times, ")"))
 		}
-		if err != nil || n < 1 || k < 1 || k > nodes {
-			return nil, fmt.Errorf("%q: want numbers of tasks such as 2(x3),1", s)
+		if err != nil || n < 1 || n > most || k < 1 || k > nodes-len(out) {
+			return nil, fmt.Errorf("%.100q: want numbers of tasks such as 2(x3),1", s)
 		}
 		out = append(out, slices.Repeat([]int{n}, k)...)
 	}
@@ -130,21 +130,30 @@ func validHost(s string) bool {
 	return s != "" && s[0] != '-' && len(s) <= 255 && !strings.ContainsFunc(s, func(c rune) bool { return !ok(c) })
 }
 
+// Bounds of a list in the syntax of Slurm.
+const (
+	maxList   = 1 << 20 // bytes
+	maxDigits = 20      // of a number, with its leading zeros
+)
+
 // ExpandNodes returns the hosts of a list in the syntax of Slurm, such as n[1-3,07],login, in its order.
 func ExpandNodes(list string) ([]string, error) {
+	if len(list) > maxList {
+		return nil, fmt.Errorf("host list %.100q…: %d bytes; at most %d are allowed", list, len(list), maxList)
+	}
 	var hosts []string
 	for _, item := range splitOutside(list) {
 		names, err := expand(strings.TrimSpace(item))
 		if err != nil {
-			return nil, fmt.Errorf("host list %q: %w", list, err)
+			return nil, fmt.Errorf("host list %.100q: %w", list, err)
 		}
 		if hosts = append(hosts, names...); len(hosts) > most {
-			return nil, fmt.Errorf("host list %q: more than %d hosts", list, most)
+			return nil, fmt.Errorf("host list %.100q: more than %d hosts", list, most)
 		}
 	}
 	for _, h := range hosts {
 		if !validHost(h) {
-			return nil, fmt.Errorf("host list %q: %q is not the name or address of a host", list, h)
+			return nil, fmt.Errorf("host list %.100q: %.100q is not the name or address of a host", list, h)
 		}
 	}
 	return hosts, nil
@@ -172,13 +181,13 @@ func expand(s string) ([]string, error) {
 	before, rest, found := strings.Cut(s, "[")
 	if !found {
 		if strings.Contains(s, "]") {
-			return nil, fmt.Errorf("%q: ] without [", s)
+			return nil, fmt.Errorf("%.100q: ] without [", s)
 		}
 		return []string{s}, nil
 	}
 	ranges, after, found := strings.Cut(rest, "]")
 	if !found {
-		return nil, fmt.Errorf("%q: [ without ]", s)
+		return nil, fmt.Errorf("%.100q: [ without ]", s)
 	}
 	tails, err := expand(after)
 	if err != nil {
@@ -192,12 +201,15 @@ func expand(s string) ([]string, error) {
 		}
 		a, err1 := strconv.Atoi(low)
 		b, err2 := strconv.Atoi(high)
-		if err1 != nil || err2 != nil || a < 0 || b < a || (b-a+1)*len(tails)+len(out) > most {
-			return nil, fmt.Errorf("%q: %q is not a range of numbers", s, r)
+		if err1 != nil || err2 != nil || a < 0 || b < a || len(low) > maxDigits {
+			return nil, fmt.Errorf("%.100q: %.100q is not a range of numbers", s, r)
 		}
-		for n := a; n <= b; n++ {
+		if b-a >= (most-len(out))/len(tails) {
+			return nil, fmt.Errorf("%.100q: more than %d hosts", s, most)
+		}
+		for i := range b - a + 1 {
 			for _, tail := range tails {
-				out = append(out, fmt.Sprintf("%s%0*d%s", before, len(low), n, tail))
+				out = append(out, fmt.Sprintf("%s%0*d%s", before, len(low), a+i, tail))
 			}
 		}
 	}

@@ -3,6 +3,8 @@ package launch
 import (
 	"context"
 	"fmt"
+	"os"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -10,6 +12,15 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
+
+// exitOnPanic ends the process of a leader that panics as a kill would, with exit code 1: no deferred call tells the peers
+// that the run is over, so that one of them leads it.
+func exitOnPanic() {
+	if why := recover(); why != nil {
+		fmt.Fprintf(os.Stderr, "panic: %v\n\n%s", why, debug.Stack())
+		os.Exit(1)
+	}
+}
 
 // outcome collects the results of the run.
 func (r *run) outcome() *Outcome {

@@ -86,6 +86,7 @@ func (r *run) start(m *member, seat int) error {
 
 // admit passes on a connection that has completed the handshake.
 func (r *run) admit(conn *rendezvous.Conn, j rendezvous.Join) {
+	defer exitOnPanic()
 	switch j.Purpose {
 	case rendezvous.ToVote:
 		r.keeper.Load().Serve(conn)
@@ -104,6 +105,7 @@ func (r *run) admit(conn *rendezvous.Conn, j rendezvous.Join) {
 // serve receives the messages of a peer, places its block and emits the rest as events.
 func (r *run) serve(m *member) {
 	defer close(m.served)
+	defer exitOnPanic()
 	var at, stepAt int64
 	var captured []float64
 	for {

@@ -38,6 +38,7 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	r.ctx = children
 	release := sync.OnceFunc(func() { r.shutdown(cancel) })
 	defer release()
+	defer exitOnPanic() // before release, which tells the peers that the run is over
 	if err := r.gather(); err != nil {
 		return nil, err
 	}

@@ -49,7 +49,8 @@ type rehearsal struct {
 
 const peers = 2
 
-func rehearse(t *testing.T, change func(p *Plan)) *rehearsal {
+// rehearsalPlan returns the plan of a rehearsal. It has no notes and no interrupt.
+func rehearsalPlan(t testing.TB) Plan {
 	t.Helper()
 	spec, err := file.Open(nil, "membrane", nil)
 	require.NoError(t, err)
@@ -57,15 +58,21 @@ func rehearse(t *testing.T, change func(p *Plan)) *rehearsal {
 	require.NoError(t, err)
 	cut, err := problem.Slabs(prob.N, peers, nil)
 	require.NoError(t, err)
-	identity, err := rendezvous.NewKeyIdentity("v1", "f", driver.NewKey())
+	identity, err := rendezvous.NewKeyIdentity("v1", "f", driver.Key{1})
 	require.NoError(t, err)
-	notes, says := io.Pipe()
-	r := &rehearsal{t: t, address: make(chan string, 1), stop: make(chan struct{}), done: make(chan struct{})}
-	r.plan = Plan{
+	return Plan{
 		Catalog: catalog.New(), Spec: spec, Problem: prob, Partition: cut, Scheme: "sync", Order: problem.Jacobi, Tolerance: 1e-6,
 		Threads: 1, PeerTimeout: await.Limit, Identity: identity, Protect: "auto",
-		Address: "127.0.0.1:0", JoinTime: await.Limit, Interrupt: r.stop, Log: zerolog.Nop(), Notes: says,
+		Address: "127.0.0.1:0", JoinTime: await.Limit, Log: zerolog.Nop(),
 	}
+}
+
+func rehearse(t *testing.T, change func(p *Plan)) *rehearsal {
+	t.Helper()
+	notes, says := io.Pipe()
+	r := &rehearsal{t: t, address: make(chan string, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	r.plan = rehearsalPlan(t)
+	r.plan.Interrupt, r.plan.Notes = r.stop, says
 	if change != nil {
 		change(&r.plan)
 	}
@@ -75,17 +82,20 @@ func rehearse(t *testing.T, change func(p *Plan)) *rehearsal {
 		r.outcome, r.err = Run(ctx, r.plan)
 		says.Close()
 	}()
-	go func() {
-		re := regexp.MustCompile(`at (\S+): obstacle`)
-		s := bufio.NewScanner(notes)
-		for s.Scan() {
-			if m := re.FindStringSubmatch(s.Text()); m != nil {
-				r.address <- m[1]
-			}
-		}
-	}()
+	go r.findAddress(notes)
 	t.Cleanup(func() { cancel(); <-r.done })
 	return r
+}
+
+// findAddress reads the address of the launcher from its notes.
+func (r *rehearsal) findAddress(notes io.Reader) {
+	re := regexp.MustCompile(`at (\S+): obstacle`)
+	s := bufio.NewScanner(notes)
+	for s.Scan() {
+		if m := re.FindStringSubmatch(s.Text()); m != nil {
+			r.address <- m[1]
+		}
+	}
 }
 
 // player is a simulated peer. It sends heartbeats until silent is closed.

@@ -33,6 +33,7 @@ type Succession struct {
 // replaced. Lead keeps the answer until an obstacle attach has fetched it. Plan needs Catalog, Spec, Problem, Identity,
 // Interrupt and Log, and Continue for checkpoints.
 func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
+	defer exitOnPanic()
 	p.adopt(&s.Record)
 	if len(s.Record.Settings.Key) != len(driver.Key{}) {
 		return nil, fmt.Errorf("%w: a key of %d bytes", rendezvous.ErrMalformed, len(s.Record.Settings.Key))

@@ -109,6 +109,7 @@ const outbox = 64
 // write sends the messages of out, that of the member at its beginning, in a goroutine so that a stopped peer does not delay others.
 func (m *member) write(out <-chan rendezvous.Message) {
 	defer close(m.written)
+	defer exitOnPanic()
 	for msg := range out {
 		var err error
 		if p, is := msg.(parcel); is {

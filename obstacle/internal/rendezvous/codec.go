@@ -141,6 +141,9 @@ func Decode(k Kind, body []byte) (Message, error) {
 	if d.More() {
 		return nil, fmt.Errorf("%w: kind %d: more than one value", ErrMalformed, k)
 	}
+	if err := check("", m); err != nil {
+		return nil, fmt.Errorf("%w: kind %d: %w", ErrMalformed, k, err)
+	}
 	return m.Elem().Interface(), nil
 }
 

@@ -1,0 +1,119 @@
+package rendezvous
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// span holds the least and the greatest value of an integer.
+type span struct {
+	least int64
+	most  uint64
+}
+
+const (
+	maxRank   = 1 << 20 // above every rank of a peer and of a spare one
+	maxNumber = 1 << 31 // of epochs, time steps, captures, terms and other things that are counted one by one
+	maxCount  = 1 << 53 // of sweeps, points, bytes and messages; a float64 holds it exactly
+	maxMS     = 1 << 41 // 70 years; four of them fit a time.Duration
+	maxPoint  = 1 << 31 // index of a grid point along an axis
+)
+
+// bounds returns the span of every integer of 64 bits in a message, by the name of its field. Sums and products of a few
+// of them do not overflow. The elements of a list or map have the span of the field, keys that of a rank.
+func bounds() map[string]span {
+	ranks, orNone := span{0, maxRank}, span{-1, maxRank}
+	number, count, ms, point := span{0, maxNumber}, span{0, maxCount}, span{0, maxMS}, span{0, maxPoint}
+	anything := span{0, math.MaxUint64}
+	return map[string]span{
+		"Rank": orNone, "Lost": orNone, "Peer": orNone, "Neighbours": ranks, "Others": count, "Own": count,
+		"Parts": ranks, "Keepers": ranks, "Threads": ranks, "Processors": ranks,
+		"Version": number, "Pid": count, "Phase": number, "Kind": number, "Order": {0, uint64(problem.InTurn)},
+
+		"Epoch": number, "Step": number, "Steps": number, "After": number, "From": {-1, maxNumber}, "Newest": number,
+		"Number": {-maxNumber, maxNumber}, "Round": number, "Term": count, "Snapshots": count,
+		"Given": count, "Taken": count, "Reconfigurations": count,
+
+		"Sweep": count, "Sweeps": count, "Iterate": count, "Iterates": count, "Relaxed": count, "Points": count,
+		"MaxSweeps": anything, "Seed": anything, // compared and copied, never summed
+		"Faces": count, "Sum": anything, "Ages": count, "StaleFaces": count, "Refused": count, "Dropped": count,
+		"Overwritten": count, "MessagesSent": count, "MessagesReceived": count, "SegmentsSent": count,
+		"SegmentsReceived": count, "Retransmitted": count,
+
+		"MTU": number, "BlockBytes": number, "MessageBytes": number, "SegmentBytes": number, "Values": number,
+		"BytesSent": count, "BytesReceived": count, "PeakBytes": {-1, maxCount}, "IdleBytes": {-1, maxCount},
+		"ProblemBytes": {0, uint64(maxOffset)},
+
+		"PeerTimeoutMS": ms, "SuspectMS": ms, "MaxTimeMS": ms, "KeepEveryMS": ms, "ElapsedMS": ms, "EveryMS": ms,
+
+		"N": point, "Cuts": point, "Lo": point, "Hi": point, "First": point, "Stride": point, "Size": {0, MaxSample},
+
+		"Overlap": number, "InnerCycles": number, "Coarse": {-maxNumber, maxCount}, "SweepsPerPass": number,
+	}
+}
+
+var spans = bounds()
+
+// check returns an error that names the first number of a field that is out of its span. Floating-point numbers are
+// finite in JSON; times, factors and tolerances are at least −1.
+func check(field string, v reflect.Value) error {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			if !f.IsExported() { // of an address
+				continue
+			}
+			if err := check(f.Name, v.Field(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return check(field, v.Elem())
+		}
+	case reflect.Slice, reflect.Array:
+		if !numeric(v.Type().Elem()) {
+			return nil
+		}
+		for i := range v.Len() {
+			if err := check(field, v.Index(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Map:
+		for entry := v.MapRange(); entry.Next(); {
+			if err := check("Rank", entry.Key()); err != nil {
+				return err
+			}
+			if err := check(field, entry.Value()); err != nil {
+				return err
+			}
+		}
+	case reflect.Int, reflect.Int64:
+		if s := spans[field]; v.Int() < s.least || v.Int() > 0 && uint64(v.Int()) > s.most {
+			return fmt.Errorf("%s is %d; it must be %d to %d", field, v.Int(), s.least, s.most)
+		}
+	case reflect.Uint, reflect.Uint64:
+		if s := spans[field]; v.Uint() > s.most {
+			return fmt.Errorf("%s is %d; it must be at most %d", field, v.Uint(), s.most)
+		}
+	case reflect.Float64:
+		if v.Float() < -1 {
+			return fmt.Errorf("%s is %g; it must be at least −1", field, v.Float())
+		}
+	}
+	return nil
+}
+
+// numeric reports whether values of a type can hold integers of 64 bits or floating-point numbers.
+func numeric(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Uint8, reflect.String:
+		return false
+	}
+	return true
+}
