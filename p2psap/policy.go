@@ -39,11 +39,13 @@ const (
 	InterRTOFloor = 200 * time.Millisecond
 )
 
-// InterRTOMax is the cap of the retransmission time-out between clusters, the least that RFC 6298 §2.5
-// allows. A cap below the round trip would make every segment time out, and Karn's rule would then
-// refuse every measurement. Inside a cluster, where round trips take milliseconds at most, the cap is a
-// second, which bounds the pause after an outage.
-const InterRTOMax = time.Minute
+// Caps of the retransmission time-out. Between clusters it is the least that RFC 6298 §2.5 allows: a cap below the round
+// trip would make every segment time out, and Karn's rule would then refuse every measurement. Inside a cluster, where
+// round trips take milliseconds at most, it bounds the pause after an outage.
+const (
+	InterRTOMax = time.Minute
+	IntraRTOMax = time.Second
+)
 
 // InterProbeMargin is the margin of tail-loss probes between clusters, above the scheduling delays of the
 // other end. Without probes, the loss of the last segment of a message costs a time-out, and in lock-step
@@ -144,7 +146,8 @@ func (p TablePolicy) Compose(c Conditions) (Composition, error) {
 
 func (p TablePolicy) timeout(c Column) microproto.Options {
 	if c.Intra {
-		return microproto.Options{OptionRTOFloor: int64(cmp.Or(p.Intra, IntraRTOFloor))}
+		floor := cmp.Or(p.Intra, IntraRTOFloor)
+		return microproto.Options{OptionRTOFloor: int64(floor), OptionRTOMax: int64(max(floor, IntraRTOMax))}
 	}
 	floor := cmp.Or(p.Inter, InterRTOFloor)
 	return microproto.Options{

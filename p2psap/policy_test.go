@@ -84,7 +84,7 @@ func TestRTOFloors(t *testing.T) {
 	for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
 		require.Equal(t, time.Minute, option(TablePolicy{}, m, OtherCluster, OptionRTOMax), "RFC 6298 §2.5")
 		require.Equal(t, 200*time.Millisecond, option(TablePolicy{}, m, OtherCluster, OptionRTOGranularity))
-		require.Zero(t, option(TablePolicy{}, m, SameCluster, OptionRTOMax), "the default, a second")
+		require.Equal(t, time.Second, option(TablePolicy{}, m, SameCluster, OptionRTOMax), "bounds the pause after an outage")
 		require.Zero(t, option(TablePolicy{}, m, SameCluster, OptionRTOGranularity))
 		require.Zero(t, option(TablePolicy{}, m, SameCluster, OptionProbeMargin), "the time-out is as short")
 		slow := TablePolicy{Inter: 2 * time.Minute}

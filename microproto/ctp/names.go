@@ -121,7 +121,7 @@ const (
 	OptionInFlightCount = "window.segments"    // Retransmit: unacknowledged segments (default 1024)
 	OptionRTOFloor      = "rto.floor.ns"       // RTTEstimation (default 2 ms)
 	OptionRTOInitial    = "rto.initial.ns"     // RTTEstimation: at first (default 50 floors, at most 1 s)
-	OptionRTOMax        = "rto.max.ns"         // RTTEstimation: limit of the back-off (default 1 s, at least the floor)
+	OptionRTOMax        = "rto.max.ns"         // RTTEstimation: limit of the back-off (default 1 min, RFC 6298 §2.5; at least the floor)
 	OptionGranularity   = "rto.granularity.ns" // RTTEstimation: G of RFC 6298, the smallest margin (default 100 µs)
 	OptionSelective     = "recovery.selective" // Retransmit: 1: selective recovery with a congestion window (default 0)
 	OptionProbeMargin   = "probe.margin.ns"    // RTTEstimation: the same for tail-loss probes (default 0: none are sent)

@@ -252,3 +252,24 @@ func TestProbeWhileOtherEndSends(t *testing.T) {
 	require.False(t, p.blocked)
 	require.Zero(t, p.timeoutAt)
 }
+
+// Without options, few segments are sent again where the round trip takes longer than the first time-out, which doubles
+// until it is longer. With a cap of a second, all were.
+func TestDefaultsOverLongRoundTrips(t *testing.T) {
+	for _, delay := range []time.Duration{600 * time.Millisecond, 2 * time.Second} {
+		r := newRig(t, syncInter, nil, 1400, 1, mptest.Faults{Delay: delay}).open()
+		sent := 0
+		for k := range 200 {
+			if _, err := r.send(0, 1, uint64(k), make([]byte, 1000)); err == nil {
+				sent++
+			}
+			r.rest(500 * time.Millisecond)
+		}
+		r.rest(time.Minute)
+		require.Greater(t, sent, 100)
+		require.EqualValues(t, sent, r.accepted(0))
+		again, ok := microproto.CompositeCell[uint64](r.ends[0], microproto.CellRetransmitted)
+		require.True(t, ok)
+		require.Less(t, *again, uint64(20))
+	}
+}

@@ -44,7 +44,7 @@ func newRTTEstimation(s *settings) microproto.MicroProtocol { return s.rttEstima
 func (s *settings) rttEstimation() *RTTEstimation {
 	floor := s.rtoFloor()
 	initial := option(s, OptionRTOInitial, max(floor, min(50*floor, time.Second)), 1, time.Hour)
-	limit := option(s, OptionRTOMax, max(floor, initial, time.Second), floor, time.Hour)
+	limit := option(s, OptionRTOMax, max(floor, initial, time.Minute), floor, time.Hour)
 	return &RTTEstimation{named: s.named, floor: floor, initial: min(initial, limit), max: limit,
 		granularity: option(s, OptionGranularity, 100*time.Microsecond, 1, time.Hour),
 		margin:      option(s, OptionProbeMargin, 0, 0, time.Hour)}

@@ -45,7 +45,7 @@ func TestSynchronousExactlyOnceInOrder(t *testing.T) {
 			OptionFirst:       int64(rapid.SampledFrom([]uint32{0, 1, 1<<32 - 20, 1<<31 - 5}).Draw(rt, "first")),
 			OptionReceive:     rapid.Int64Range(4000, 50_000).Draw(rt, "queue"),
 			OptionInFlight:    rapid.Int64Range(100, 20_000).Draw(rt, "window"),
-			OptionPeerReceive: 0,
+			OptionPeerReceive: 0, OptionRTOMax: int64(time.Second), // that of sessions inside a cluster
 		}
 		o[OptionPeerReceive] = o[OptionReceive]
 		train := rapid.SampledFrom([]int{0, 1000, 65507}).Draw(rt, "train")
