@@ -35,6 +35,8 @@ type Config struct {
 	Listen string
 	// PortLow to PortHigh are the ports to try, in order. With 0 the kernel chooses.
 	PortLow, PortHigh int
+	// ListenLate has the link listen when it makes its first offer: a link that only stands by needs no port.
+	ListenLate bool
 	// FrameBytes is the size of the largest frame (default: a message of 64 KiB with its headers). The two ends need
 	// the same.
 	FrameBytes int

@@ -68,7 +68,7 @@ var errClosed = fmt.Errorf("stream: %w", net.ErrClosed)
 // Usable returns nil: this system has what the link needs.
 func Usable() error { return nil }
 
-// Open listens.
+// Open listens, unless Config.ListenLate.
 func Open(c Config) (*Link, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -85,14 +85,18 @@ func Open(c Config) (*Link, error) {
 		_ = l.Close()
 		return nil, err
 	}
-	go l.serve()
 	return l, nil
 }
 
-func (l *Link) setUp() (err error) {
+func (l *Link) listen() (err error) {
 	if l.listener, err = l.config.listen(); err != nil {
 		return err
 	}
+	go l.serve(l.listener)
+	return nil
+}
+
+func (l *Link) setUp() (err error) {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
 	l.self = offer{name: l.config.Name, group: l.config.Group, offerFields: offerFields{
@@ -109,7 +113,10 @@ func (l *Link) setUp() (err error) {
 		return fmt.Errorf("stream: %w", err)
 	}
 	l.wait.Init(l.raw, &l.waits, func(uintptr) bool { return l.arrived() })
-	return nil
+	if l.config.ListenLate {
+		return nil
+	}
+	return l.listen()
 }
 
 // gatherBytes is the payload size from which a frame's Body may stay in the user's memory.
@@ -142,10 +149,10 @@ func (l *Link) Close() error {
 		return nil
 	}
 	l.end()
+	unlock := l.lockAll()
 	if l.listener != nil {
 		_ = l.listener.Close()
 	}
-	unlock := l.lockAll()
 	for _, p := range l.peers {
 		if p != nil {
 			l.remove(p)

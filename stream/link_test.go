@@ -443,3 +443,18 @@ func TestMeetingIsReported(t *testing.T) {
 		require.Empty(t, receiveUntilDown(t, l, met, f.addr))
 	}
 }
+
+// A link that listens late has no port before its first offer, and connects like any other afterwards.
+func TestListenLate(t *testing.T) {
+	a, b := open(t, Config{Name: "a", ListenLate: true}), open(t, Config{Name: "b"})
+	require.Nil(t, a.listener)
+	join(t, a, b)
+	require.NotNil(t, a.listener)
+	late, err := Open(Config{Name: "c", ListenLate: true, Listen: "192.0.2.1"})
+	require.NoError(t, err)
+	_, err = late.Offer("a")
+	require.Error(t, err)
+	require.NoError(t, late.Close())
+	_, err = late.Offer("a")
+	require.ErrorIs(t, err, net.ErrClosed)
+}

@@ -25,9 +25,9 @@ const (
 )
 
 // serve accepts connections until the link is closed.
-func (l *Link) serve() {
+func (l *Link) serve(listener net.Listener) {
 	for {
-		conn, err := l.listener.Accept()
+		conn, err := listener.Accept()
 		if err != nil {
 			if l.closed.Load() {
 				return

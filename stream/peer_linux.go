@@ -176,6 +176,11 @@ func (l *Link) peerNamed(name string) (*peer, error) {
 	case len(l.peers) == maxPeers:
 		return nil, fmt.Errorf("stream: more than %d connections since the link was opened: open it again", maxPeers)
 	}
+	if l.listener == nil {
+		if err := l.listen(); err != nil {
+			return nil, err
+		}
+	}
 	if p := l.named[name]; p != nil {
 		if p.failure != nil {
 			return p, p.begin()

@@ -75,7 +75,7 @@ type Link struct {
 
 func openStream(c LinkConfig) (microproto.Link, error) {
 	return stream.Open(stream.Config{
-		Name: c.Name, Listen: c.Listen, PortLow: c.PortLow, PortHigh: c.PortHigh, Log: c.Log,
+		Name: c.Name, Listen: c.Listen, PortLow: c.PortLow, PortHigh: c.PortHigh, ListenLate: c.Standby, Log: c.Log,
 	})
 }
 
@@ -88,6 +88,7 @@ type LinkConfig struct {
 	PortHigh     int               // the last one
 	Neighbours   int               // number of peers that this one exchanges messages with
 	MessageBytes int               // size of the longest message
+	Standby      bool              // the link is used only where UDP carries nothing
 	Log          func(line string) // for news of the link
 }
 

@@ -42,6 +42,7 @@ func (e *endpoint) rails() (open []driver.Rail, err error) {
 				Name: nodeName(p.welcome.Rank, e.epoch), Run: e.run(),
 				Listen: p.Listen, PortLow: p.PortLow, PortHigh: p.PortHigh,
 				Neighbours: run.Neighbours, MessageBytes: run.MessageBytes, Log: p.note,
+				Standby: l.Compare && e.network == rail.Auto && !e.compares(),
 			})
 			switch {
 			case err != nil && e.network == name:
