@@ -10,7 +10,7 @@ import (
 
 // sameRequest is the time after the first signal in which the same signal counts as that one. timeout(1) signals its child and
 // then the whole group, and a shell that ends and the terminal both send SIGHUP.
-const sameRequest = 500 * time.Millisecond
+const sameRequest = 200 * time.Millisecond
 
 // demand is what a signal asks for.
 type demand int
