@@ -2,7 +2,9 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
 
+	"github.com/p2pdc/p2pdc/internal/input"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/checkpoint"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
@@ -103,6 +106,7 @@ type saver struct {
 	at     launch.Progress // newest
 	buffer []float64       // of step
 	whole  bool            // the directory holds a checkpoint
+	limit  time.Duration   // of the wait for the last write, see finish
 	done   launch.Saved
 }
 
@@ -112,7 +116,7 @@ func (a *app) newSaver(q *request, w *work, c *checkpointFlags) (*saver, error) 
 		return nil, nil
 	}
 	s := &saver{
-		every: c.every, steps: w.problem.Steps(), log: a.log, last: time.Now(),
+		every: c.every, steps: w.problem.Steps(), log: a.log, last: time.Now(), limit: q.peerTimeout,
 		common: checkpoint.State{Spec: w.spec, N: w.problem.N, Cuts: w.partition.Cuts, Flags: c.flagsOf(w)},
 		done:   launch.Saved{Directory: c.directory},
 	}
@@ -137,7 +141,7 @@ func (a *app) continueSaver(p *launch.Plan, term int) launch.Saver {
 		every: time.Duration(c.EveryMS) * time.Millisecond, steps: p.Problem.Steps(), log: a.log, last: time.Now(),
 		before: checkpoint.Progress{Step: c.Step, Sweeps: c.Sweeps},
 		common: checkpoint.State{Spec: p.Spec, N: p.Problem.N, Cuts: p.Partition.Cuts, Flags: c.Flags},
-		done:   launch.Saved{Directory: c.Directory},
+		done:   launch.Saved{Directory: c.Directory}, limit: p.PeerTimeout,
 	}
 	s.done.Host, _ = os.Hostname()
 	var err error
@@ -230,26 +234,57 @@ func (s *saver) write(u []float64, p checkpoint.Progress) error {
 }
 
 // end completes the answer of a run and writes a checkpoint if it ended before its tolerance.
-func (s *saver) end(o *launch.Outcome, answer *report.Solution) error {
+func (s *saver) end(ctx context.Context, o *launch.Outcome, answer *report.Solution) error {
 	if s == nil {
 		return nil
 	}
-	err := s.finish(o, answer.Converged, answer.RelativeResidual)
-	answer.Checkpoint, answer.Resumable = &s.done, s.whole && !answer.Converged
+	done, whole, err := s.finish(ctx, o, answer.Converged, answer.RelativeResidual)
+	answer.Checkpoint, answer.Resumable = &done, whole && !answer.Converged
 	return failed(err)
 }
 
 // End implements launch.Saver for a process that does not evaluate the answer.
 func (s *saver) End(o *launch.Outcome) error {
 	converged := o.Reason == launch.Converged
-	err := s.finish(o, converged, nullable.Number(s.at.Residual))
-	o.Checkpoint, o.Resumable = &s.done, s.whole && !converged
+	done, whole, err := s.finish(context.Background(), o, converged, nullable.Number(s.at.Residual))
+	o.Checkpoint, o.Resumable = &done, whole && !converged
 	return failed(err)
 }
 
-// finish writes the checkpoint of a run that ended before its tolerance. Only the error of this checkpoint is returned:
-// the run depends on no other. It depends on none if another process leads it now and writes checkpoints.
-func (s *saver) finish(o *launch.Outcome, converged bool, residual nullable.Number) error {
+// slowStorage is the speed of the slowest storage for which the answer waits, in bytes a second.
+const slowStorage = 10 << 20
+
+// finish writes the checkpoint of a run that ended before its tolerance, and returns what the directory holds. It waits
+// for storage that does not answer at most for the limit, and for the time that slow storage needs, and not after ctx has
+// ended: the answer does not depend on it. Only the error of this checkpoint is returned: the run depends on no other.
+func (s *saver) finish(
+	ctx context.Context, o *launch.Outcome, converged bool, residual nullable.Number,
+) (done launch.Saved, whole bool, err error) {
+	patience := s.limit + time.Duration(8*len(o.U))*time.Second/slowStorage
+	if ctx.Err() != nil { // the run was ended at once; its values are still written
+		ctx = context.Background()
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it has not answered for %v (--peer-timeout)",
+		patience.Round(time.Second)))
+	defer cancel()
+	_, err = input.Within(limited, func() (struct{}, error) { return struct{}{}, s.writeLast(o, converged, residual) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	done, whole = s.done, s.whole
+	if limited.Err() != nil && err == context.Cause(limited) {
+		err = fmt.Errorf("the directory of checkpoints %s: %w", done.Directory, err)
+		done.Failed++
+		done.Error = err.Error()
+		if s.log.Warn().Msg(done.Error); converged {
+			err = nil
+		}
+	}
+	return done, whole, err
+}
+
+// writeLast does the work of finish, which may block. The run depends on no checkpoint if another process leads it now
+// and writes them.
+func (s *saver) writeLast(o *launch.Outcome, converged bool, residual nullable.Number) error {
 	s.writing.Wait()
 	defer s.writer.Close()
 	var err error
@@ -264,7 +299,9 @@ func (s *saver) finish(o *launch.Outcome, converged bool, residual nullable.Numb
 		p.Sweeps += most
 		if err = s.write(o.U, p); errors.Is(err, checkpoint.ErrSuperseded) {
 			s.log.Warn().Msg(err.Error())
+			s.mu.Lock()
 			s.whole, err = true, nil
+			s.mu.Unlock()
 		}
 	}
 	return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -97,12 +98,12 @@ func TestSaverOfIterates(t *testing.T) {
 		require.True(t, s.Due(), "the next one is tried")
 		answer := &report.Solution{}
 		o := &launch.Outcome{Reason: launch.Failed}
-		require.NoError(t, s.end(o, answer), "a failed run depends on no checkpoint")
+		require.NoError(t, s.end(t.Context(), o, answer), "a failed run depends on no checkpoint")
 		require.Equal(t, 1, answer.Checkpoint.Failed)
 		require.Contains(t, answer.Checkpoint.Error, "no such file or directory")
 
 		o = &launch.Outcome{Reason: launch.Time, U: make([]float64, 4), Peers: []rendezvous.Result{{Sweeps: 8}}}
-		exit, is := errors.AsType[*exitError](s.end(o, answer))
+		exit, is := errors.AsType[*exitError](s.end(t.Context(), o, answer))
 		require.True(t, is)
 		require.Equal(t, ExitFailed, exit.code)
 		require.Equal(t, 2, answer.Checkpoint.Failed)
@@ -138,5 +139,38 @@ func TestAdoptedFlags(t *testing.T) {
 		}
 		saved := savedFlags(f)
 		require.Equal(t, f.Lookup("method").Value.String(), saved["method"])
+	}
+}
+
+// A directory that does not answer holds the answer back for the peer timeout at most, and not after a request to end.
+func TestDirectoryThatHangs(t *testing.T) {
+	for _, converged := range []bool{true, false} {
+		for _, asked := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				s, directory := saving(t)
+				hangs := make(chan struct{})
+				s.writing.Go(func() { <-hangs })
+				o := &launch.Outcome{Reason: launch.Converged, U: make([]float64, 4), Peers: make([]rendezvous.Result, 1)}
+				answer := &report.Solution{Converged: converged}
+				ctx, cancel := context.WithCancel(t.Context())
+				if asked {
+					time.AfterFunc(time.Second, cancel)
+				}
+				begin := time.Now()
+				err := s.end(ctx, o, answer)
+				took := time.Since(begin).Round(time.Second)
+				require.Equal(t, 1, answer.Checkpoint.Failed)
+				require.Equal(t, !converged, err != nil)
+				if asked {
+					require.Equal(t, time.Second, took)
+				} else {
+					require.Equal(t, s.limit, took)
+					require.Contains(t, answer.Checkpoint.Error, directory+": it has not answered for 10s (--peer-timeout)")
+				}
+				cancel()
+				close(hangs)
+				synctest.Wait()
+			})
+		}
 	}
 }

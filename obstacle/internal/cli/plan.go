@@ -116,8 +116,7 @@ func (a *app) peerArgs(q *request, rendezvous string, seat int) []string {
 // processes returns a starter of processes of this program, nil if its executable is unknown. shared is the memory of
 // the answer, nil if there is none.
 func (a *app) processes(q *request, key driver.Key, shared *os.File) starter {
-	exe, err := os.Executable()
-	if err != nil {
+	if _, err := spawn.Executable(); err != nil {
 		return nil
 	}
 	started := map[int]int{}
@@ -134,6 +133,10 @@ func (a *app) processes(q *request, key driver.Key, shared *os.File) starter {
 		var files []*os.File
 		if shared != nil {
 			args, files = append(args, "--answer", "3"), []*os.File{shared}
+		}
+		exe, err := spawn.Executable()
+		if err != nil {
+			return nil, err
 		}
 		p, err := a.startChild(exe, args, keyLine(key), files...)
 		if err != nil {

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -82,7 +83,7 @@ processes that exchange halos directly over P2PSAP.`,
 		Version:           build.Version(),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.start() },
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return cmp.Or(checkNumbers(c.Flags()), a.start()) },
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage("no command %q%s; obstacle --help lists the commands", args[0],

@@ -172,7 +172,7 @@ func (a *app) answer(
 	}
 	s.Add(o, w.partition, e)
 	s.Resumed = q.resumed()
-	unsaved := q.saver.end(o, s) // first of all that is written, since the time left may be short
+	unsaved := q.saver.end(ctx, o, s) // first of all that is written, since the time left may be short
 	end := w.problem.AtStep(o.Steps)
 	var err error
 	s.Option, err = steps.option.quote(end, o.U, s.Converged)

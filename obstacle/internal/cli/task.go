@@ -21,6 +21,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/meet"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/obstacle/internal/spawn"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
@@ -284,7 +285,7 @@ func (a *app) lead(ctx context.Context, q *request, p *launch.Plan) error {
 	if err != nil {
 		return badInput(err)
 	}
-	exe, err := os.Executable()
+	exe, err := spawn.Executable()
 	if err != nil {
 		return failed(fmt.Errorf("cannot find the executable of this program: %w", err))
 	}

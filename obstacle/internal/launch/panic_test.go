@@ -66,7 +66,7 @@ func (stream) SetReadDeadline(time.Time) error  { return nil }
 // feed lets a leader handle the bytes that two peers send after the start, and the joining of a third process.
 func feed(t testing.TB, p Plan, first, second []byte, j rendezvous.Join) {
 	r := newRun(p, "run", driver.Key{})
-	r.ctx, r.started = t.Context(), time.Now()
+	r.ctx, r.started = t.Context(), r.begin
 	r.Status.Enter(Solving)
 	for rank, b := range [][]byte{first, second} {
 		m := r.members[rank]

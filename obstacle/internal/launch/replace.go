@@ -8,7 +8,7 @@ import (
 )
 
 // replace puts another process in the place of a lost peer: a spare one; or a new one, on the host of the launcher if it
-// started the peers, else in the process of the peer that has the fewest.
+// started the peers and can start another, else in the process of the peer that has the fewest.
 func (r *run) replace(m *member) {
 	m.quietTicks, m.attempts, m.awaited = 0, m.attempts+1, true
 	if q := r.companion(m); q != nil {
@@ -39,16 +39,17 @@ func (r *run) replace(m *member) {
 		return
 	}
 	if r.Spawn != nil {
-		if err := r.start(m, m.rank); err != nil {
-			r.Log.Warn().Err(err).Int("rank", m.rank).Msg("cannot start a peer in place of a lost one")
+		err := r.start(m, m.rank)
+		if err == nil {
+			r.by(m, "new "+m.String())
+			return
 		}
-		r.by(m, "new "+m.String())
-		return
+		r.Log.Warn().Err(err).Int("rank", m.rank).Msg("cannot start a peer in place of a lost one: another one's process runs it")
 	}
 	least := r.preferred
 	for _, leaving := range []bool{false, true} { // if all processes leave, the run ends after the recovery
 		for _, q := range r.members {
-			free := q.conn != nil && q.child == nil && !q.lost && (leaving || !r.leaving[processOf(q)])
+			free := q.conn != nil && (q.child == nil || r.Spawn != nil) && !q.lost && (leaving || !r.leaving[processOf(q)])
 			if free && r.preferred == nil && (least == nil || r.parts(q) < r.parts(least)) {
 				least = q
 			}

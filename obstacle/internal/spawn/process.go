@@ -21,6 +21,23 @@ type Process struct{ command *exec.Cmd }
 // drainTime bounds the wait for the standard error of a process after its end.
 const drainTime = time.Second
 
+// running is the program of this process, on Linux even if its file was replaced or removed.
+const running = "/proc/self/exe"
+
+// Executable returns the path at which the program of this process can be started now. It is the usual one, which lists
+// of processes show, unless another file has taken its place.
+func Executable() (string, error) {
+	path, err := os.Executable()
+	now, missing := os.Stat(running)
+	if missing != nil { // of a system without it
+		return path, err
+	}
+	if file, gone := os.Stat(path); err == nil && gone == nil && os.SameFile(file, now) {
+		return path, nil
+	}
+	return running, nil
+}
+
 // Start runs the program exe with args. It writes line, which holds the run's key, to the standard input, since other
 // users can read the command line. The input stays open while this process lives; its end tells the peer that the
 // launcher is gone. The process gets its own group, so that an interrupt typed at the terminal reaches the launcher

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// mostOf returns the greatest value of an integer flag. Smaller bounds, which depend on other flags, and the least values
+// are checked where the flag is used.
+func mostOf(flag string) int64 {
+	switch flag {
+	case "peers", "parts", "clusters", "machines", "spares", "keepers", "threads", "seat":
+		return problem.MaxPeers
+	case "enclose-sweeps":
+		return 1e6
+	}
+	return math.MaxInt32
+}
+
+// longestTime bounds every duration: sums of a few of them do not overflow.
+const longestTime = 10 * 365 * 24 * time.Hour
+
+// checkNumbers returns an error for a flag whose number is too large, or not finite.
+func checkNumbers(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		written := f.Value.String()
+		switch f.Value.Type() {
+		case "int", "int64":
+			if n, bad := strconv.ParseInt(written, 10, 64); bad == nil && n > mostOf(f.Name) {
+				err = usage("--%s %s: at most %d is allowed", f.Name, written, mostOf(f.Name))
+			}
+		case "float64":
+			if v, bad := strconv.ParseFloat(written, 64); bad == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
+				err = usage("--%s %s: want a finite number", f.Name, written)
+			}
+		case "duration":
+			if d, bad := time.ParseDuration(written); bad == nil && (d > longestTime || d < -longestTime) {
+				err = usage("--%s %s: at most %v is allowed", f.Name, written, longestTime)
+			}
+		}
+	})
+	return err
+}

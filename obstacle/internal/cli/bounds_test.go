@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
+)
+
+// No command accepts an extreme number in any of its flags.
+func TestExtremeNumbersOfEveryFlag(t *testing.T) {
+	extremes := map[string][]string{
+		"int": {"9223372036854775807", "4611686018427387905", "17592186044416"}, "int64": {"9223372036854775807"},
+		"float64": {"NaN", "Inf", "-Inf"}, "duration": {"2562047h47m16s", "-2562047h"},
+	}
+	checked := 0
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			for _, x := range extremes[f.Value.Type()] {
+				was := f.Value.String()
+				if c.Flags().Set(f.Name, x) == nil {
+					require.ErrorContains(t, checkNumbers(c.Flags()), "--"+f.Name, "%s: %s", c.Name(), x)
+					checked++
+				}
+				require.NoError(t, f.Value.Set(was))
+				f.Changed = false
+			}
+			if numbers := extremes[f.Value.Type()]; numbers != nil {
+				require.NoError(t, checkNumbers(c.Flags()), "the default of --%s", f.Name)
+			}
+		})
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk((&app{catalog: catalog.New()}).root())
+	require.Greater(t, checked, 100)
+}
+
+// Such a number ends the program with exit code 2 and a sentence.
+func TestExtremeNumbersEndTheProgram(t *testing.T) {
+	const most = "9223372036854775807"
+	for _, args := range [][]string{
+		{"solve", "membrane", "--n", "8", "--parts", "4611686018427387905"},
+		{"simulate", "membrane", "--n", "8", "--parts", "4611686018427387905"},
+		{"simulate", "membrane", "--n", "8", "--machines", most}, {"solve", "membrane", "--n", most},
+		{"solve", "membrane", "--n", "8", "--clusters", most}, {"solve", "membrane", "--n", "8", "--peers", most},
+		{"solve", "membrane", "--n", "8", "--enclose", "--enclose-sweeps", most},
+		{"solve", "membrane", "--n", "8", "--max-time", "2562047h"}, {"solve", "membrane", "--n", "8", "--tol", "NaN"},
+		{"solve", "membrane", "--n", "8", "--scheme", "delay:" + most}, {"solve", "membrane", "--n", "8", "--spares", most},
+		{"solve", "membrane", "--n", "8", "--partition", most + "x" + most + "x1"},
+	} {
+		var out, errs bytes.Buffer
+		require.Equal(t, ExitUsage, Main(t.Context(), args, catalog.New(), &out, &out, &errs), "%q: %s", args, &errs)
+		require.NotEmpty(t, errs.String())
+		require.Less(t, errs.Len(), 1000)
+	}
+}
