@@ -132,6 +132,7 @@ func (f *fields) Values(ctx context.Context, w page.Wanted) (*page.Values, error
 			}
 			return nil, page.ErrNoValues
 		}
+		w.Plane = min(w.Plane, live.problem.N[w.Axis]-1) // before it is queued: planes beyond the grid are one
 		if have := f.newest[w]; have != nil && time.Since(have.at) < fieldAge {
 			delete(f.newest, w) // each answer is sent once, so that the next request asks the peers
 			f.mu.Unlock()

@@ -43,6 +43,19 @@ func TestShownPointsAreFew(t *testing.T) {
 	}
 }
 
+// Requests for planes that do not exist are one, so that they do not keep others waiting.
+func TestPlanesBeyondTheGridAreOne(t *testing.T) {
+	f := newFields()
+	live := f.begin(0, built(t, "membrane", 8, 8, 8))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for plane := range 2 * maxWanted {
+		_, err := f.Values(ctx, page.Wanted{Axis: 2, Plane: 1<<62 + plane})
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	require.Equal(t, []page.Wanted{{Axis: 2, Plane: 7}}, live.wanted)
+}
+
 // The peers are asked only while somebody waits, and what they send reaches him. After the run the answer is shown.
 func TestFieldsOfARun(t *testing.T) {
 	p := built(t, "membrane", 8, 8, 8)

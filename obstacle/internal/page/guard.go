@@ -47,6 +47,10 @@ func (g *Guard) Protect(h http.Handler) http.Handler {
 				"or give the name with --http NAME:PORT", http.StatusMisdirectedRequest)
 			return
 		}
+		if r.URL.Path != "/" && !slices.Contains([]string{"", "none", "same-origin"}, r.Header.Get("Sec-Fetch-Site")) {
+			http.Error(w, "pages of other sites may not read this server", http.StatusForbidden)
+			return
+		}
 		if g.Token == "" {
 			h.ServeHTTP(w, r)
 			return

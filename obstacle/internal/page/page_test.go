@@ -100,6 +100,16 @@ func TestHost(t *testing.T) {
 	}
 }
 
+// A page of another site can link to this one, and reads nothing.
+func TestPagesOfOtherSitesReadNothing(t *testing.T) {
+	h := Handler(Options{Source: source(), Field: constant{}, Metrics: http.NotFoundHandler()})
+	for from, code := range map[string]int{"": 200, "none": 200, "same-origin": 200, "same-site": 403, "cross-site": 403} {
+		site := func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", from) }
+		require.Equal(t, code, get(t, h, "/field?run=0&axis=0&plane=0", site).Code, from)
+		require.Equal(t, 200, get(t, h, "/", site).Code, from)
+	}
+}
+
 // Every answer forbids scripts of others, and only what belongs to the page is served.
 func TestPolicy(t *testing.T) {
 	h := Handler(Options{Source: source(), Field: constant{}, Metrics: http.NotFoundHandler()})
