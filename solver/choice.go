@@ -209,7 +209,8 @@ func (r *Run) rank(e *work) []Choice {
 	multigrid := Choice{Name: problem.Multigrid, Why: e.compared(problem.Multigrid)}
 	sor := Choice{Name: problem.SOR, Why: e.compared(problem.SOR)}
 	if e.turns {
-		multigrid.Why = "a strong flow turns, which makes sor slow; multigrid needs fewer sweeps than richardson"
+		multigrid.Why = "a strong flow changes its direction, which may make sor slow; " +
+			"multigrid needs fewer sweeps than richardson"
 	}
 	out := []Choice{multigrid, sor, richardson}
 	switch {

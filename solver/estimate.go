@@ -92,9 +92,9 @@ func (w *work) needs(name string) string {
 	v := map[string]float64{problem.Richardson: w.richardson, problem.SOR: w.sor, problem.Multigrid: w.multigrid}[name]
 	switch {
 	case name == problem.SOR && w.turns:
-		return "may be very slow, since a strong flow turns"
+		return "may be very slow, since a strong flow changes its direction"
 	case name == problem.Multigrid && w.turns:
-		return "unknown, since a strong flow turns"
+		return "unknown, since a strong flow changes its direction"
 	case name == problem.Richardson && w.flow:
 		return "unknown, since the flow is strong"
 	case name != problem.Multigrid && w.jumps():

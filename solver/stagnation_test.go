@@ -229,7 +229,7 @@ func TestStandstillAboveRoundingIsNotStagnation(t *testing.T) {
 	var s iterate.Stagnation
 	asked := false
 	for k := iterate.Iteration(0); k < 10000; k++ {
-		why, ask := s.Evaluate(k, 0.5, solvertest.Impossible, iterate.StagnantChecks, asked, 1e14)
+		why, ask := s.Evaluate(k, float64(k), 0.5, solvertest.Impossible, iterate.StagnantChecks, asked, 1e14)
 		require.Equal(t, iterate.Running, why)
 		asked = ask
 	}
@@ -238,7 +238,7 @@ func TestStandstillAboveRoundingIsNotStagnation(t *testing.T) {
 		why := iterate.Running
 		for k := iterate.Iteration(0); k < 10000 && why == iterate.Running; k++ {
 			why, asked = s.Evaluate(
-				k,
+				k, float64(k),
 				math.Pow(1-1e-7, float64(k)),
 				solvertest.Impossible,
 				iterate.StagnantChecks,
@@ -279,7 +279,7 @@ func TestOscillatingResidualsAreNotStagnation(t *testing.T) {
 		if k > 200 && k%20 != 0 {
 			r *= 1.5
 		}
-		why, ask := s.Evaluate(k, r, solvertest.Impossible, iterate.StagnantChecks, asked, 1e20)
+		why, ask := s.Evaluate(k, float64(k), r, solvertest.Impossible, iterate.StagnantChecks, asked, 1e20)
 		require.Equal(t, iterate.Running, why, "check %d", k)
 		asked = ask
 	}
@@ -294,7 +294,7 @@ func TestUnreachableSolutionStagnates(t *testing.T) {
 			"velocity: [\"sin(10*x)\"]\n", n: []int{63}},
 	} {
 		p := c.problem(t)
-		for _, name := range []string{problem.Richardson, problem.SOR} {
+		for _, name := range []string{problem.Richardson, problem.SOR, problem.Multigrid} {
 			s, err := Solve(t.Context(), p, Options{Method: problem.MethodConfig{Name: name}, MaxSweeps: 1 << 22, Threads: 1})
 			require.ErrorIs(t, err, ErrNotConverged, name)
 			require.Equal(t, iterate.Stagnated, s.Reason, name)

@@ -314,7 +314,8 @@ func (c *cycleDriver) evaluate(totals []float64) {
 		}
 		c.measureFrom = c.schedule.Next(r, k, c.residual, tol)
 		if c.withMagnitudes = false; reason == iterate.Running {
-			reason, c.withMagnitudes = c.stagnant.Evaluate(k, c.residual, tol, iterate.StagnantChecks, asked, m)
+			reason, c.withMagnitudes = c.stagnant.Evaluate(k, c.spent, c.residual, tol,
+				iterate.StagnantChecks, asked, m)
 		}
 	}
 	if reason == iterate.Running {

@@ -105,7 +105,8 @@ func (s *sequential) iterate(r iterate.CheckInterval, reference, tol float64, sw
 					if asks {
 						m = s.magnitude() / reference
 					}
-					out.Reason, asks = stagnant.Evaluate(k, out.Residual, tol, iterate.StagnantChecks, asks, m)
+					out.Reason, asks = stagnant.Evaluate(k, float64(k), out.Residual, tol,
+						iterate.StagnantChecks, asks, m)
 				}
 				due, last = plan.Next(r, k, out.Residual, tol), r.Effect(k)
 			}
