@@ -25,14 +25,15 @@ const (
 	maxLoss = 2
 	// unevenRows is the ratio of the largest to the least diagonal entry above which rows count as uneven.
 	unevenRows = 1000
-	// sharpFloor is the least right-hand side of the sharper bound, relative to the largest residual.
+	// sharpFloor is the least A·w of the sharper bound, relative to the largest residual.
 	sharpFloor = 1e-6
-	// sharpShare is the share of the sharper bound, about, that the floor of its right-hand side may have.
-	sharpShare = 0.3
+	// sharpShare is the share of the sharper bound, about, that A·w = 1 may have.
+	sharpShare = 0.25
 	// sharpGain is the expected gain by the sharper bound from which it is computed.
-	sharpGain      = 4
-	sharpTolerance = 0.5
-	maxSharpWork   = 150
+	sharpGain    = 4
+	maxSharpWork = 150
+	// sharpFall is the factor by which two steps of the sharper search must reduce the norm, or it ends.
+	sharpFall = 0.9
 )
 
 // maxInitialAxis returns the longest axis of the first grid. It suffices for smooth coefficients.
@@ -84,7 +85,7 @@ func (j *evaluator) firstComparison(e problem.Executor) error {
 	if err != nil {
 		return err
 	}
-	f := &comparison{p: q, layout: m.layout, w: m.solve(nil, nil, firstTolerance, maxComparisonWork)}
+	f := &comparison{p: q, layout: m.layout, w: m.solve(nil, nil, m.near(firstTolerance), maxComparisonWork)}
 	j.comparison, j.work = newCubicTransfer(f, p.N), m.work*float64(q.Points())/float64(p.Points())
 	if n == p.N {
 		f.w, j.minimiser = slices.Clone(f.w), m
@@ -118,7 +119,7 @@ func (j *evaluator) refine(total chunkResult, e problem.Executor) (chunkResult, 
 		unit.interpolate(j.comparison.from, e)
 	}
 	if poor && j.minimiser == nil {
-		unit.w = slices.Clone(m.solve(nil, unit.w, comparisonTolerance, maxComparisonWork))
+		unit.w = slices.Clone(m.solve(nil, unit.w, m.near(comparisonTolerance), maxComparisonWork))
 		j.work += m.work
 		j.comparison = newCubicTransfer(unit, j.p.N)
 		total.unit = m.measure(unit.w, j.residuals)
@@ -144,11 +145,19 @@ func (j *evaluator) sharpen(total *chunkResult, m *minimiser, unit *comparison) 
 	if bound := total.unit.bound(); !(mean > 0) || !kernel.Finite(bound) || bound < sharpGain*total.unit.top*mean {
 		return
 	}
-	floor := max(sharpFloor*kernel.MaxAbs(j.residuals), sharpShare*total.unit.least*mean)
-	for i, v := range j.residuals {
-		j.residuals[i] = max(v, floor)
-	}
-	w := m.solve(j.residuals, nil, sharpTolerance, maxSharpWork)
+	// A·x = |r| − s. Then A·(x + a·unit) ≥ |r| with the a that makes a·A·unit ≥ s everywhere. It serves whatever s is, so
+	// the search may end where steps gain little.
+	lift, floor := 0.0, sharpFloor*kernel.MaxAbs(j.residuals)
+	norms := [2]float64{math.Inf(1), math.Inf(1)} // of s, before the last two steps
+	w := m.solve(j.residuals, nil, func() bool {
+		_, largest := m.remainder()
+		lift = max(1.01*largest, floor) / total.unit.least
+		norm := math.Sqrt(m.dot(m.r, m.r))
+		slow := norm > sharpFall*norms[0]
+		norms = [2]float64{norms[1], norm}
+		return slow || lift*total.unit.top <= sharpShare*kernel.MaxAbs(m.x)
+	}, maxSharpWork)
+	m.add(w, unit.w, lift)
 	j.work += m.work
 	j.sharp = newCubicTransfer(&comparison{p: unit.p, layout: m.layout, w: w}, j.p.N)
 	total.sharp = m.measure(w, j.residuals)

@@ -81,12 +81,12 @@ func TestBoundExistsForMMatrices(t *testing.T) {
 		require.NoError(t, err)
 		require.InDelta(
 			t,
-			kernel.MaxAbs(m.solve(nil, nil, comparisonTolerance, maxComparisonWork)),
+			kernel.MaxAbs(m.solve(nil, nil, m.near(comparisonTolerance), maxComparisonWork)),
 			e.Certificate.Inverse,
 			0.5*e.Certificate.Inverse,
 			c.name,
 		)
-		require.True(t, m.enough(comparisonTolerance), c.name)
+		require.True(t, m.near(comparisonTolerance)(), c.name)
 		require.LessOrEqual(t, m.work, c.work, c.name)
 	}
 }
