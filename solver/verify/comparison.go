@@ -25,6 +25,8 @@ const (
 	maxLoss = 2
 	// unevenRows is the ratio of the largest to the least diagonal entry above which rows count as uneven.
 	unevenRows = 1000
+	// keptPoints is the number of points up to which a first evaluation keeps the operator, in case it is needed.
+	keptPoints = 1 << 20
 	// sharpFloor is the least A·w of the sharper bound, relative to the largest residual.
 	sharpFloor = 1e-6
 	// sharpShare is the share of the sharper bound, about, that A·w = 1 may have.
@@ -72,7 +74,7 @@ func (j *evaluator) firstComparison(e problem.Executor) error {
 		}
 	}
 	if j.before == nil && jumps(p) {
-		j.residuals = make([]float64, p.Points())
+		j.keep()
 		return nil // interpolation across jumps proves nothing
 	}
 	n := p.N
@@ -81,7 +83,7 @@ func (j *evaluator) firstComparison(e problem.Executor) error {
 	}
 	q := unitProblem(p, n)
 	q.Upwind = p.Upwind || n != p.N
-	m, err := newMinimiser(q, e)
+	m, err := newMinimiser(q, nil, e)
 	if err != nil {
 		return err
 	}
@@ -90,7 +92,19 @@ func (j *evaluator) firstComparison(e problem.Executor) error {
 	if n == p.N {
 		f.w, j.minimiser = slices.Clone(f.w), m
 	}
+	if p.Points() <= keptPoints {
+		j.keep()
+	}
 	return nil
+}
+
+// keep has the next evaluation of the chunks keep |r| and the operator.
+func (j *evaluator) keep() {
+	n := j.p.Points()
+	j.residuals, j.operator = make([]float64, n), &kernel.Operator{Form: kernel.Variable}
+	for d := range 1 + 2*j.p.Dimension {
+		j.operator.Arrays[d] = make([]float64, n)
+	}
 }
 
 // refine computes better comparison functions on the problem's own grid where the first one proves little or
@@ -103,14 +117,14 @@ func (j *evaluator) refine(total chunkResult, e problem.Executor) (chunkResult, 
 	}
 	var err error
 	if j.residuals == nil {
-		j.residuals = make([]float64, j.p.Points())
+		j.keep()
 		if total, err = j.evaluateChunks(e); err != nil {
 			return total, err
 		}
 	}
 	q, m := unitProblem(j.p, j.p.N), j.minimiser
 	if m == nil {
-		if m, err = newMinimiser(q, e); err != nil {
+		if m, err = newMinimiser(q, j.operator, e); err != nil {
 			return total, err
 		}
 	}
@@ -127,7 +141,7 @@ func (j *evaluator) refine(total chunkResult, e problem.Executor) (chunkResult, 
 	if uneven && total.unit.least > 0 {
 		j.sharpen(&total, m, unit)
 	}
-	j.residuals = nil
+	j.residuals, j.operator = nil, nil
 	return total, nil
 }
 
@@ -225,7 +239,11 @@ func (s *chunkResult) measureComparisons(j *evaluator, c *chunk) {
 			row[i] = math.Abs(row[i]) + min(s.rounding, rounding)
 		}
 		if j.residuals != nil {
-			copy(j.residuals[j.p.Dense(first):], r[at:][:len(row)])
+			to := j.p.Dense(first)
+			copy(j.residuals[to:], r[at:][:len(row)])
+			for n := range 1 + 2*j.p.Dimension {
+				copy(j.operator.Arrays[n][to:][:len(row)], b.Operator.Arrays[n][d:])
+			}
 		}
 	}, r, false)
 	if j.comparison != nil {
@@ -277,5 +295,6 @@ func (s *chunkResult) poor(j *evaluator) bool {
 
 // uneven reports whether A has the signs of an M-matrix and rows that differ much in size.
 func (s *chunkResult) uneven(j *evaluator) bool {
-	return s.signs == "" && (j.comparison != nil || j.residuals != nil) && j.before == nil && s.diagonal[1] > unevenRows*s.diagonal[0]
+	return s.signs == "" && (j.comparison != nil || j.residuals != nil) && j.before == nil &&
+		s.diagonal[1] > unevenRows*s.diagonal[0]
 }

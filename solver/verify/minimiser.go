@@ -27,7 +27,8 @@ const (
 )
 
 // minimiser solves A·w = f, w = 0 on the boundary, by truncated generalised conjugate residuals (Eisenstat,
-// Elman and Schultz, SIAM J. Numer. Anal. 20, 1983). Every step minimises ‖f − A·w‖₂ along a direction that is orthogonal to the last few, so the norm never grows. Each direction is the result of a K-cycle for the
+// Elman and Schultz, SIAM J. Numer. Anal. 20, 1983). Every step minimises ‖f − A·w‖₂ along a direction that is
+// orthogonal to the last few, so the norm never grows. Each direction is the result of a K-cycle for the
 // residual (Notay and Vassilevski, Numer. Linear Algebra Appl. 15, 2008). If the last step gained little, it is that
 // for the image of the last direction (Young and Jea, Linear Algebra Appl. 34, 1980): where a flow turns, A·z may be
 // orthogonal to the residual, which then stays, and its next direction would be z again. The cycle coarsens by
@@ -48,27 +49,33 @@ type minimiser struct {
 	work         float64 // in sweeps over the grid
 }
 
-// newMinimiser returns a minimiser for the grid and the variable operator of p.
-func newMinimiser(p *problem.Problem, e problem.Executor) (*minimiser, error) {
-	b := &problem.Discretization{Executor: e}
-	if err := b.Move(p, problem.Box{Hi: p.N}); err != nil {
+// newMinimiser returns a minimiser for the grid of p and its variable operator a, which is evaluated if nil.
+func newMinimiser(p *problem.Problem, a *kernel.Operator, e problem.Executor) (*minimiser, error) {
+	l, err := kernel.NewLayout(p.Dimension, p.N)
+	if err != nil {
 		return nil, err
 	}
-	n := b.Layout.Len()
-	m := &minimiser{exec: e, layout: b.Layout, diagonal: b.Operator.Arrays[kernel.Center], source: make([]float64, p.Points()), x: make([]float64, n),
-		r: make([]float64, n), defect: make([]float64, n), entries: p.Points() * (1 + 2*p.Dimension)}
+	if a == nil {
+		op, _, err := problem.NewStencil(p).Operator(problem.Box{Hi: p.N}, l, [kernel.Directions][]float64{})
+		if err != nil {
+			return nil, err
+		}
+		a = &op
+	}
+	n := l.Len()
+	m := &minimiser{exec: e, layout: l, diagonal: a.Arrays[kernel.Center], source: make([]float64, p.Points()),
+		x: make([]float64, n), r: make([]float64, n), defect: make([]float64, n), entries: p.Points() * (1 + 2*p.Dimension)}
 	kept := maxDirections
 	if p.Points() > largeGrid {
 		kept = maxDirectionsLarge
 	}
 	m.c, m.ac = make([][]float64, kept), make([][]float64, kept)
-	var err error
-	m.sweep, err = kernel.New(kernel.Config{Layout: b.Layout, Operator: b.Operator,
+	m.sweep, err = kernel.New(kernel.Config{Layout: l, Operator: *a,
 		Source: kernel.Field{Array: m.source}, Lower: kernel.NoLower(), Upper: kernel.NoUpper(), Step: 1})
 	if err != nil {
 		return nil, err
 	}
-	m.coarsen(&gridMatrix{layout: b.Layout, operator: &b.Operator})
+	m.coarsen(&gridMatrix{layout: l, operator: a})
 	return m, nil
 }
 
