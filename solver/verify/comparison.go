@@ -25,14 +25,17 @@ const (
 	maxLoss = 2
 	// unevenRows is the ratio of the largest to the least diagonal entry above which rows count as uneven.
 	unevenRows = 1000
-	// sharpFloor is the least right-hand side of the sharper bound, relative to the largest residual.
+	// keptPoints is the number of points up to which a first evaluation keeps the operator, in case it is needed.
+	keptPoints = 1 << 20
+	// sharpFloor is the least A·w of the sharper bound, relative to the largest residual.
 	sharpFloor = 1e-6
-	// sharpShare is the share of the sharper bound, about, that the floor of its right-hand side may have.
-	sharpShare = 0.3
+	// sharpShare is the share of the sharper bound, about, that A·w = 1 may have.
+	sharpShare = 0.25
 	// sharpGain is the expected gain by the sharper bound from which it is computed.
-	sharpGain      = 4
-	sharpTolerance = 0.5
-	maxSharpWork   = 150
+	sharpGain    = 4
+	maxSharpWork = 150
+	// sharpFall is the factor by which two steps of the sharper search must reduce the norm, or it ends.
+	sharpFall = 0.9
 )
 
 // maxInitialAxis returns the longest axis of the first grid. It suffices for smooth coefficients.
@@ -71,7 +74,7 @@ func (j *evaluator) firstComparison(e problem.Executor) error {
 		}
 	}
 	if j.before == nil && jumps(p) {
-		j.residuals = make([]float64, p.Points())
+		j.keep()
 		return nil // interpolation across jumps proves nothing
 	}
 	n := p.N
@@ -80,16 +83,28 @@ func (j *evaluator) firstComparison(e problem.Executor) error {
 	}
 	q := unitProblem(p, n)
 	q.Upwind = p.Upwind || n != p.N
-	m, err := newMinimiser(q, e)
+	m, err := newMinimiser(q, nil, e)
 	if err != nil {
 		return err
 	}
-	f := &comparison{p: q, layout: m.layout, w: m.solve(nil, nil, firstTolerance, maxComparisonWork)}
+	f := &comparison{p: q, layout: m.layout, w: m.solve(nil, nil, m.near(firstTolerance), maxComparisonWork)}
 	j.comparison, j.work = newCubicTransfer(f, p.N), m.work*float64(q.Points())/float64(p.Points())
 	if n == p.N {
 		f.w, j.minimiser = slices.Clone(f.w), m
 	}
+	if p.Points() <= keptPoints {
+		j.keep()
+	}
 	return nil
+}
+
+// keep has the next evaluation of the chunks keep |r| and the operator.
+func (j *evaluator) keep() {
+	n := j.p.Points()
+	j.residuals, j.operator = make([]float64, n), &kernel.Operator{Form: kernel.Variable}
+	for d := range 1 + 2*j.p.Dimension {
+		j.operator.Arrays[d] = make([]float64, n)
+	}
 }
 
 // refine computes better comparison functions on the problem's own grid where the first one proves little or
@@ -102,14 +117,14 @@ func (j *evaluator) refine(total chunkResult, e problem.Executor) (chunkResult, 
 	}
 	var err error
 	if j.residuals == nil {
-		j.residuals = make([]float64, j.p.Points())
+		j.keep()
 		if total, err = j.evaluateChunks(e); err != nil {
 			return total, err
 		}
 	}
 	q, m := unitProblem(j.p, j.p.N), j.minimiser
 	if m == nil {
-		if m, err = newMinimiser(q, e); err != nil {
+		if m, err = newMinimiser(q, j.operator, e); err != nil {
 			return total, err
 		}
 	}
@@ -118,7 +133,7 @@ func (j *evaluator) refine(total chunkResult, e problem.Executor) (chunkResult, 
 		unit.interpolate(j.comparison.from, e)
 	}
 	if poor && j.minimiser == nil {
-		unit.w = slices.Clone(m.solve(nil, unit.w, comparisonTolerance, maxComparisonWork))
+		unit.w = slices.Clone(m.solve(nil, unit.w, m.near(comparisonTolerance), maxComparisonWork))
 		j.work += m.work
 		j.comparison = newCubicTransfer(unit, j.p.N)
 		total.unit = m.measure(unit.w, j.residuals)
@@ -126,7 +141,7 @@ func (j *evaluator) refine(total chunkResult, e problem.Executor) (chunkResult, 
 	if uneven && total.unit.least > 0 {
 		j.sharpen(&total, m, unit)
 	}
-	j.residuals = nil
+	j.residuals, j.operator = nil, nil
 	return total, nil
 }
 
@@ -144,11 +159,19 @@ func (j *evaluator) sharpen(total *chunkResult, m *minimiser, unit *comparison) 
 	if bound := total.unit.bound(); !(mean > 0) || !kernel.Finite(bound) || bound < sharpGain*total.unit.top*mean {
 		return
 	}
-	floor := max(sharpFloor*kernel.MaxAbs(j.residuals), sharpShare*total.unit.least*mean)
-	for i, v := range j.residuals {
-		j.residuals[i] = max(v, floor)
-	}
-	w := m.solve(j.residuals, nil, sharpTolerance, maxSharpWork)
+	// A·x = |r| − s. Then A·(x + a·unit) ≥ |r| with the a that makes a·A·unit ≥ s everywhere. It serves whatever s is, so
+	// the search may end where steps gain little.
+	lift, floor := 0.0, sharpFloor*kernel.MaxAbs(j.residuals)
+	norms := [2]float64{math.Inf(1), math.Inf(1)} // of s, before the last two steps
+	w := m.solve(j.residuals, nil, func() bool {
+		_, largest := m.remainder()
+		lift = max(1.01*largest, floor) / total.unit.least
+		norm := math.Sqrt(m.dot(m.r, m.r))
+		slow := norm > sharpFall*norms[0]
+		norms = [2]float64{norms[1], norm}
+		return slow || lift*total.unit.top <= sharpShare*kernel.MaxAbs(m.x)
+	}, maxSharpWork)
+	m.add(w, unit.w, lift)
 	j.work += m.work
 	j.sharp = newCubicTransfer(&comparison{p: unit.p, layout: m.layout, w: w}, j.p.N)
 	total.sharp = m.measure(w, j.residuals)
@@ -216,7 +239,11 @@ func (s *chunkResult) measureComparisons(j *evaluator, c *chunk) {
 			row[i] = math.Abs(row[i]) + min(s.rounding, rounding)
 		}
 		if j.residuals != nil {
-			copy(j.residuals[j.p.Dense(first):], r[at:][:len(row)])
+			to := j.p.Dense(first)
+			copy(j.residuals[to:], r[at:][:len(row)])
+			for n := range 1 + 2*j.p.Dimension {
+				copy(j.operator.Arrays[n][to:][:len(row)], b.Operator.Arrays[n][d:])
+			}
 		}
 	}, r, false)
 	if j.comparison != nil {
@@ -268,5 +295,6 @@ func (s *chunkResult) poor(j *evaluator) bool {
 
 // uneven reports whether A has the signs of an M-matrix and rows that differ much in size.
 func (s *chunkResult) uneven(j *evaluator) bool {
-	return s.signs == "" && (j.comparison != nil || j.residuals != nil) && j.before == nil && s.diagonal[1] > unevenRows*s.diagonal[0]
+	return s.signs == "" && (j.comparison != nil || j.residuals != nil) && j.before == nil &&
+		s.diagonal[1] > unevenRows*s.diagonal[0]
 }

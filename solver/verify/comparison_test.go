@@ -77,21 +77,21 @@ func TestBoundExistsForMMatrices(t *testing.T) {
 			require.LessOrEqual(t, e.Certificate.Inverse, 2*w, c.name)
 		}
 		require.GreaterOrEqual(t, e.Certificate.Inverse, w*(1-1e-3), c.name)
-		m, err := newMinimiser(q, solvertest.Threads{})
+		m, err := newMinimiser(q, nil, solvertest.Threads{})
 		require.NoError(t, err)
 		require.InDelta(
 			t,
-			kernel.MaxAbs(m.solve(nil, nil, comparisonTolerance, maxComparisonWork)),
+			kernel.MaxAbs(m.solve(nil, nil, m.near(comparisonTolerance), maxComparisonWork)),
 			e.Certificate.Inverse,
 			0.5*e.Certificate.Inverse,
 			c.name,
 		)
-		require.True(t, m.enough(comparisonTolerance), c.name)
+		require.True(t, m.near(comparisonTolerance)(), c.name)
 		require.LessOrEqual(t, m.work, c.work, c.name)
 	}
 }
 
-// TestSearchEvaluatesCoefficientsOnce checks that the search for w adds one evaluation of the coefficients where the
+// TestSearchEvaluatesCoefficientsOnce checks that the search for w evaluates no coefficients a second time where the
 // diffusion jumps, and that A·w = |r| is solved only where it promises a sharper bound.
 func TestSearchEvaluatesCoefficientsOnce(t *testing.T) {
 	calls := 0
@@ -112,7 +112,7 @@ func TestSearchEvaluatesCoefficientsOnce(t *testing.T) {
 	e, err := Evaluate(p, u, nil)
 	require.NoError(t, err)
 	require.Greater(t, e.ErrorBound, 0.0)
-	require.LessOrEqual(t, calls, once*21/10)
+	require.LessOrEqual(t, calls, once*101/100) // the samples that show a jump
 
 	p.Source.Value = -1
 	p.Obstacle = nil

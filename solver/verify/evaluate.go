@@ -153,13 +153,14 @@ type evaluator struct {
 	before     []float64 // start of a time step of length dt
 	dt         float64
 	u          []float64
-	comparison *cubicTransfer // nil: constant coefficients, or row sums suffice
-	minimiser  *minimiser     // on the problem's own grid, if it computed the comparison function
-	sharp      *cubicTransfer // A·w = |r|, where rows differ much in size; else nil
-	residuals  []float64      // if not nil, receives |r| of the whole grid
-	work       float64        // of computing comparison functions, in sweeps over the grid
-	points     int            // approximate points per chunk; 0: chunkPoints
-	quick      bool           // compute no comparison function
+	comparison *cubicTransfer   // nil: constant coefficients, or row sums suffice
+	minimiser  *minimiser       // on the problem's own grid, if it computed the comparison function
+	sharp      *cubicTransfer   // A·w = |r|, where rows differ much in size; else nil
+	residuals  []float64        // if not nil, receives |r| of the whole grid
+	operator   *kernel.Operator // with residuals: receives the operator of the whole grid
+	work       float64          // of computing comparison functions, in sweeps over the grid
+	points     int              // approximate points per chunk; 0: chunkPoints
+	quick      bool             // compute no comparison function
 }
 
 func (j *evaluator) evaluateChunks(e problem.Executor) (chunkResult, error) {

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// comparisonTolerance is the largest 1 − A·w/f of an acceptable comparison function. Its bound is then about
-	// 1/(1 − comparisonTolerance) times that of A·w = f at most.
+	// comparisonTolerance is the largest 1 − A·w of an acceptable comparison function. Its bound is then about
+	// 1/(1 − comparisonTolerance) times that of A·w = 1 at most.
 	comparisonTolerance = 0.3
 	firstTolerance      = 0.05 // on the first grid, where a search costs little
 	// maxComparisonWork bounds the work of a comparison function on the problem's own grid, in sweeps over it.
@@ -26,9 +26,9 @@ const (
 	pieceValues   = 1 << 14 // values that one thread processes at a time
 )
 
-// minimiser solves A·w = f > 0, w = 0 on the boundary, by truncated generalised conjugate residuals (Eisenstat,
-// Elman and Schultz, SIAM J. Numer. Anal. 20, 1983). Every step minimises ‖(f − A·w)/f‖₂ along a direction that
-// is orthogonal to the last few, so the norm never grows. Each direction is the result of a K-cycle for the
+// minimiser solves A·w = f, w = 0 on the boundary, by truncated generalised conjugate residuals (Eisenstat,
+// Elman and Schultz, SIAM J. Numer. Anal. 20, 1983). Every step minimises ‖f − A·w‖₂ along a direction that is
+// orthogonal to the last few, so the norm never grows. Each direction is the result of a K-cycle for the
 // residual (Notay and Vassilevski, Numer. Linear Algebra Appl. 15, 2008). If the last step gained little, it is that
 // for the image of the last direction (Young and Jea, Linear Algebra Appl. 34, 1980): where a flow turns, A·z may be
 // orthogonal to the residual, which then stays, and its next direction would be z again. The cycle coarsens by
@@ -43,34 +43,39 @@ type minimiser struct {
 	direct       *banded   // direct solver for the grid; nil: levels
 	levels       []*level
 	c, ac        [][]float64 // padded: directions and their images, with ‖ac‖₂ = 1
-	weight       []float64   // padded: reciprocal of the right-hand side; nil: 1
 	exec         problem.Executor
 	entries      int     // of the matrix of the grid
 	stands       bool    // the last step hardly reduced the norm
 	work         float64 // in sweeps over the grid
 }
 
-// newMinimiser returns a minimiser for the grid and the variable operator of p.
-func newMinimiser(p *problem.Problem, e problem.Executor) (*minimiser, error) {
-	b := &problem.Discretization{Executor: e}
-	if err := b.Move(p, problem.Box{Hi: p.N}); err != nil {
+// newMinimiser returns a minimiser for the grid of p and its variable operator a, which is evaluated if nil.
+func newMinimiser(p *problem.Problem, a *kernel.Operator, e problem.Executor) (*minimiser, error) {
+	l, err := kernel.NewLayout(p.Dimension, p.N)
+	if err != nil {
 		return nil, err
 	}
-	n := b.Layout.Len()
-	m := &minimiser{exec: e, layout: b.Layout, diagonal: b.Operator.Arrays[kernel.Center], source: make([]float64, p.Points()), x: make([]float64, n),
-		r: make([]float64, n), defect: make([]float64, n), entries: p.Points() * (1 + 2*p.Dimension)}
+	if a == nil {
+		op, _, err := problem.NewStencil(p).Operator(problem.Box{Hi: p.N}, l, [kernel.Directions][]float64{})
+		if err != nil {
+			return nil, err
+		}
+		a = &op
+	}
+	n := l.Len()
+	m := &minimiser{exec: e, layout: l, diagonal: a.Arrays[kernel.Center], source: make([]float64, p.Points()),
+		x: make([]float64, n), r: make([]float64, n), defect: make([]float64, n), entries: p.Points() * (1 + 2*p.Dimension)}
 	kept := maxDirections
 	if p.Points() > largeGrid {
 		kept = maxDirectionsLarge
 	}
 	m.c, m.ac = make([][]float64, kept), make([][]float64, kept)
-	var err error
-	m.sweep, err = kernel.New(kernel.Config{Layout: b.Layout, Operator: b.Operator,
+	m.sweep, err = kernel.New(kernel.Config{Layout: l, Operator: *a,
 		Source: kernel.Field{Array: m.source}, Lower: kernel.NoLower(), Upper: kernel.NoUpper(), Step: 1})
 	if err != nil {
 		return nil, err
 	}
-	m.coarsen(&gridMatrix{layout: b.Layout, operator: &b.Operator})
+	m.coarsen(&gridMatrix{layout: l, operator: a})
 	return m, nil
 }
 
@@ -91,17 +96,11 @@ func (m *minimiser) coarsen(a rows) {
 	}
 }
 
-// solve solves A·w = 1, or A·w = f for a dense positive f, until 1 − near ≤ A·w/f ≤ 2 at every point or the work reaches most sweeps. It starts from the padded values w (nil: 0) and returns the padded
-// solution, which the next call overwrites.
-func (m *minimiser) solve(f, w []float64, near, most float64) []float64 {
-	if m.work, m.weight, m.stands = 0, nil, false; f != nil {
+// solve solves A·w = f for a dense f (nil: 1) until enough returns true or the work reaches most sweeps. It starts from
+// the padded values w (nil: 0) and returns the padded solution, which the next call overwrites.
+func (m *minimiser) solve(f, w []float64, enough func() bool, most float64) []float64 {
+	if m.work, m.stands = 0, false; f != nil {
 		m.copyIn(m.r, f)
-		m.weight = make([]float64, len(m.r))
-		m.eachRow(func(at, _, n int) {
-			for i := at; i < at+n; i++ {
-				m.weight[i] = 1 / m.r[i]
-			}
-		})
 	} else {
 		m.eachRow(func(at, _, n int) { problem.Fill(m.r[at:][:n], 1) })
 	}
@@ -117,18 +116,22 @@ func (m *minimiser) solve(f, w []float64, near, most float64) []float64 {
 			clear(m.x)
 		}
 	}
-	for k := 0; m.work < most && !m.enough(near) && m.step(k); k++ {
+	for k := 0; !enough() && m.work < most && m.step(k); k++ {
 	}
 	return m.x
 }
 
-// enough reports whether 1 − near ≤ A·w/f ≤ 2 at every point.
-func (m *minimiser) enough(near float64) bool {
-	least, largest := 0.0, 0.0
-	for i, v := range m.r {
-		if m.weight != nil {
-			v *= m.weight[i]
-		}
+// near returns whether 1 − tolerance ≤ A·w ≤ 2 at every point, for A·w = 1.
+func (m *minimiser) near(tolerance float64) func() bool {
+	return func() bool {
+		least, largest := m.remainder()
+		return largest <= tolerance && least >= -1
+	}
+}
+
+// remainder returns the least and the largest value of f − A·w, and of 0.
+func (m *minimiser) remainder() (least, largest float64) {
+	for _, v := range m.r {
 		if !(v >= least) { // a NaN stays
 			least = v
 		}
@@ -136,7 +139,7 @@ func (m *minimiser) enough(near float64) bool {
 			largest = v
 		}
 	}
-	return largest <= near && least >= -1
+	return least, largest
 }
 
 // measure returns what padded values w prove about residuals, given as dense magnitudes.
@@ -344,16 +347,12 @@ func (m *minimiser) each(n int, f func(lo, hi int)) {
 	m.exec.For((n+pieceValues-1)/pieceValues, func(i int) { f(i*pieceValues, min((i+1)*pieceValues, n)) })
 }
 
-// dot returns the weighted scalar product of two padded arrays on the grid, whose ghosts are 0.
+// dot returns the scalar product of two padded arrays on the grid, whose ghosts are 0.
 func (m *minimiser) dot(a, b []float64) float64 {
 	return m.sum(len(a), func(lo, hi int) float64 {
 		sum := 0.0
 		for i := lo; i < hi; i++ {
-			v, w := a[i], b[i]
-			if m.weight != nil {
-				v, w = v*m.weight[i], w*m.weight[i]
-			}
-			sum += float64(v * w)
+			sum += float64(a[i] * b[i])
 		}
 		return sum
 	})
