@@ -3,6 +3,7 @@ package cli
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -33,6 +34,12 @@ func checkNumbers(flags *pflag.FlagSet) (err error) {
 		case "int", "int64":
 			if n, bad := strconv.ParseInt(written, 10, 64); bad == nil && n > mostOf(f.Name) {
 				err = usage("--%s %s: at most %d is allowed", f.Name, written, mostOf(f.Name))
+			}
+		case "intSlice":
+			for _, text := range strings.Split(strings.Trim(written, "[]"), ",") {
+				if n, bad := strconv.ParseInt(text, 10, 64); bad == nil && n > mostOf(f.Name) {
+					err = usage("--%s %s: at most %d is allowed", f.Name, text, mostOf(f.Name))
+				}
 			}
 		case "float64":
 			if v, bad := strconv.ParseFloat(written, 64); bad == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {

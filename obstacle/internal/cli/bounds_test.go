@@ -53,6 +53,8 @@ func TestExtremeNumbersEndTheProgram(t *testing.T) {
 		{"solve", "membrane", "--n", "8", "--enclose", "--enclose-sweeps", most},
 		{"solve", "membrane", "--n", "8", "--max-time", "2562047h"}, {"solve", "membrane", "--n", "8", "--tol", "NaN"},
 		{"solve", "membrane", "--n", "8", "--scheme", "delay:" + most}, {"solve", "membrane", "--n", "8", "--spares", most},
+		{"solve", "membrane", "--n", "8", "--coarse", most}, {"solve", "membrane", "--n", "8", "--inner-cycles", most},
+		{"compare", "membrane", "--n", "8", "--peers", "2," + most}, {"compare", "membrane", "--n", "8", "--peers", "100000"},
 		{"solve", "membrane", "--n", "8", "--partition", most + "x" + most + "x1"},
 	} {
 		var out, errs bytes.Buffer

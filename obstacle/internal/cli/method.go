@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,19 +200,19 @@ func (m *methodFlags) config(s iterate.Scheme, known *catalog.Set) (problem.Meth
 	case c.Overlap < 0 || c.Overlap > problem.MaxOverlap:
 		return c, usage("--overlap %d: want 0 to %d", c.Overlap, problem.MaxOverlap)
 	case c.InnerCycles == 0 && m.innerCycles != "auto":
-		return c, usage("--inner-cycles %q: want a whole number of cycles, 1 or more, or auto", m.innerCycles)
+		return c, usage("--inner-cycles %q: want a whole number of cycles, 1 to 2147483647, or auto", m.innerCycles)
 	case m.coarse == "none":
 		c.Coarse = -1
 	case c.Coarse == 0 && m.coarse != "auto":
-		return c, usage("--coarse %q: want a number of points, 1 or more, auto or none", m.coarse)
+		return c, usage("--coarse %q: want a number of points, 1 to 2147483647, auto or none", m.coarse)
 	}
 	return c, nil
 }
 
-// positive parses a whole number from 1; 0 if s is none.
+// positive parses a whole number from 1 to 2³¹−1; 0 if s is none.
 func positive(s string) int {
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || strconv.Itoa(n) != s {
+	if err != nil || n < 1 || n > math.MaxInt32 || strconv.Itoa(n) != s {
 		return 0
 	}
 	return n

@@ -140,7 +140,10 @@ func (a *app) asTask(c *cobra.Command, s *solveFlags) (done bool, err error) {
 		}
 		return false, nil
 	}
-	if err = q.size(c.Flags()); err != nil && q.Rank > 0 {
+	if err = q.size(c.Flags()); err != nil && q.task.Engine == engine.Kubernetes {
+		return true, err // each Pod has a log of its own
+	}
+	if err != nil && q.Rank > 0 {
 		a.log.Info().Err(err).Int("process", q.Rank).Msg("the first process says why")
 		return true, &exitError{code: ExitUsage}
 	}
