@@ -8,7 +8,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// --rows changes the options of a row, for the run only, and refuses what is none.
+// --rows changes the options of a row for one run. It refuses text that names no option or has no value.
 func TestOptionsOfRows(t *testing.T) {
 	s := New()
 	defaults := microproto.Options{"pacing.gap.ns": 1000, "pacing.burst": 4}

@@ -13,8 +13,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// exitOnPanic ends the process of a leader that panics as a kill would, with exit code 1: no deferred call tells the peers
-// that the run is over, so that one of them leads it.
+// exitOnPanic prints the panic of a leader and ends its process with exit code 1. As after a kill, no deferred call tells
+// the peers that the run is over, so one of them leads it.
 func exitOnPanic() {
 	if why := recover(); why != nil {
 		fmt.Fprintf(os.Stderr, "panic: %v\n\n%s", why, debug.Stack())
