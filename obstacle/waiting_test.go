@@ -7,8 +7,11 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 )
 
 // One signal ends the wait for standard input or a pipe that nobody writes to, whatever the program would read there.
@@ -83,8 +86,8 @@ func TestPipesAreRefused(t *testing.T) {
 // longer than 10 s. --log-level error silences both, and stdout is the answer alone.
 func TestSignOfLife(t *testing.T) {
 	t.Parallel()
-	run := []string{"solve", "torsion", "--n", "96", "--peers", "2", "--method", "richardson", "--slowdown", "0:10000",
-		"--format", "json"}
+	closeGate(t, gate.Gate{Every: 100 * time.Millisecond}) // minutes to the tolerance
+	run := []string{"solve", "torsion", "--n", "48", "--peers", "2", "--method", "richardson", "--format", "json"}
 	r := start(t, run...)
 	r.said(`"message":"torsion: (nothing is relaxed yet after|residual )`)
 	r.said(`"message":"torsion: residual [^"]* of 1e-06  sweep [0-9]+  [^"]*, left `)

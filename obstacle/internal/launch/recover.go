@@ -290,7 +290,7 @@ func (r *run) advance() {
 			ready = false // the others build their blocks meanwhile
 			continue
 		}
-		if !m.assigned && (valued || !m.valued || m.idle) && !r.resumption.lacks(m) {
+		if !m.assigned && (valued || !m.valued || m.idle || r.exact()) && !r.resumption.lacks(m) {
 			if now == nil {
 				var err error
 				if now, err = r.roster(); err != nil {

@@ -63,9 +63,9 @@ func (p *peer) resume(w *work) error {
 	if r == nil {
 		return nil
 	}
+	p.values.abandon(w.assign.Epoch) // it must not keep iterates that follow the one from which this epoch goes on
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p.former.sweeps = 0 // those of the iterate count
 	if r.Again {
 		c.store.Discard()
 		p.values.set(nil, p.box())

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
@@ -22,11 +21,10 @@ type epoch struct {
 	err  error           // why the peer cannot take part
 }
 
-type atomicEpoch = atomic.Pointer[epoch]
-
 // follow enters one epoch after the other and passes it on, until ctx ends. While it enters, an asynchronous run of the
 // epoch before goes on.
 func (p *peer) follow(ctx context.Context, end *endpoint, out chan<- *epoch) {
+	var entered *epoch // the newest that was passed on, in which the peer relaxes, or is about to
 	for {
 		at := end.epoch
 		newer := p.commands.after(at)
@@ -43,9 +41,10 @@ func (p *peer) follow(ctx context.Context, end *endpoint, out chan<- *epoch) {
 			e = &epoch{endpoint: end, err: err}
 		}
 		if within.Err() == nil {
-			p.values.abandon()
+			p.values.abandon(end.epoch)
 			select {
 			case out <- e:
+				entered = e
 			case <-within.Done():
 				end.abort()
 			}
@@ -59,7 +58,7 @@ func (p *peer) follow(ctx context.Context, end *endpoint, out chan<- *epoch) {
 			return
 		}
 		cancel()
-		p.endOrGoOn(p.commands.lostRanks())
+		p.endOrGoOn(entered, p.commands.lostRanks())
 		p.copies.endEpoch(at)
 		if end, err = p.listenAgain(p.commands.newest()); err != nil {
 			select {
@@ -71,13 +70,13 @@ func (p *peer) follow(ctx context.Context, end *endpoint, out chan<- *epoch) {
 	}
 }
 
-// endOrGoOn ends the relaxation if it stops as soon as the given peers are lost.
-func (p *peer) endOrGoOn(lost []int) {
-	e := p.relaxed.Load()
+// endOrGoOn ends the relaxation of an epoch if it stops as soon as the given peers are lost. The launcher waits for the
+// repair of their blocks before it gives work to a peer that relaxes on.
+func (p *peer) endOrGoOn(e *epoch, lost []int) {
 	switch {
-	case e == nil || !p.values.relaxing():
+	case e == nil || e.err != nil:
 	case e.stops(p.welcome.Rank, lost):
-		p.values.abandon()
+		p.values.abandon(p.commands.newest())
 	default:
 		p.log.Debug().Ints("lost", lost).Msg("relaxing on until the next epoch begins")
 	}
@@ -88,7 +87,7 @@ func (p *peer) endOrGoOn(lost []int) {
 func (p *peer) listenAgain(number int) (*endpoint, error) {
 	end, err := p.listen(number)
 	if err != nil {
-		p.values.abandon()
+		p.values.abandon(number)
 		if end, err = p.listen(number); err != nil {
 			return nil, err
 		}

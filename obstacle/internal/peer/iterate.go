@@ -67,11 +67,13 @@ func (p *peer) work(ctx context.Context, e *epoch) error {
 // iterate runs a runner, and does what follows the end of its run.
 func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 	c := p.commands
+	if e.assign.Resume != nil {
+		p.former.sweeps = 0 // those of the iterate count
+	}
 	if p.former.sweeps = max(p.former.sweeps, e.assign.Sweeps); p.began.IsZero() {
 		p.began, p.used = time.Now(), host.CPUTime()
 	}
 	p.former.seconds = time.Since(p.began).Seconds()
-	p.relaxed.Store(e)
 	reporting, endReports := context.WithCancel(ctx)
 	defer endReports()
 	if e.assign.Status {
@@ -80,7 +82,9 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 		})
 	}
 	p.values.continueFrom(iterate.Iteration(p.former.sweeps))
-	p.values.begin(r)
+	if !p.values.begin(r, e.assign.Epoch) {
+		return errNextEpoch
+	}
 	p.others.begin()
 	res, err := r.Run(ctx)
 	over := p.others.end()
@@ -88,8 +92,8 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 	if errors.Is(err, runner.ErrAbandoned) {
 		u := solutionOf(r)
 		p.copies.freeze(u)
-		p.values.keep(u, r.Box(), r.Progress())
 		p.former.add(&res)
+		p.values.keep(u, r.Box(), r.Progress())
 		return errNextEpoch
 	}
 	if closed(c.bye) {

@@ -258,7 +258,6 @@ type peer struct {
 	capturing  sync.Mutex                        // held while captured values are sent
 	former     totals                            // of former epochs
 	progress   atomicBeat                        // of the epoch in progress
-	relaxed    atomicEpoch                       // the newest in which the peer has relaxed; nil: none
 	claim      pin.Claim                         // to processors; zero: none
 	processors []int                             // of the claim
 	began      time.Time                         // of the first epoch here

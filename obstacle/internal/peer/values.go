@@ -20,13 +20,18 @@ type values struct {
 	box    problem.Box    // of u
 	at     iterate.Progress
 	former iterate.Iteration // sweeps of former epochs
+	since  int               // runners of earlier epochs do not iterate any more
 }
 
-// begin states that a runner iterates.
-func (v *values) begin(r *runner.Runner) {
+// begin states that a runner of an epoch iterates. It returns false, and the runner must not, if the epoch was abandoned.
+func (v *values) begin(r *runner.Runner, epoch int) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if epoch < v.since {
+		return false
+	}
 	v.runner, v.kept = r, make(chan struct{})
+	return true
 }
 
 // keep keeps the values of a runner that has ended.
@@ -86,9 +91,10 @@ func (v *values) continueFrom(k iterate.Iteration) {
 	v.former = k
 }
 
-// abandon ends the runner that iterates, if there is one, and returns when its values are kept.
-func (v *values) abandon() {
+// abandon ends the epochs before the given one. If a runner iterates, it ends it, and returns when its values are kept.
+func (v *values) abandon(before int) {
 	v.mu.Lock()
+	v.since = max(v.since, before)
 	r, kept := v.runner, v.kept
 	v.mu.Unlock()
 	if r != nil {
