@@ -138,17 +138,15 @@ func loopbackHost(host string) bool {
 
 // readToken reads a token from a file that nobody else can read.
 func readToken(name string) (string, error) {
-	info, err := os.Stat(name)
+	f, info, err := input.Open(name, maxSecret)
 	if err != nil {
-		return "", fmt.Errorf("--http-token-file: %w", err)
+		return "", openMistake("--http-token-file", name, err, "openssl rand -hex 16 makes a token")
 	}
-	if !info.Mode().IsRegular() || info.Size() > 4096 {
-		return "", fmt.Errorf("--http-token-file %s: want a regular file of one line", name)
-	}
+	defer f.Close()
 	if info.Mode().Perm()&0o077 != 0 {
 		return "", fmt.Errorf("--http-token-file %s: others can read it: chmod 600 %s", name, name)
 	}
-	b, err := input.ReadFile(name, 4096)
+	b, err := input.All(f, maxSecret)
 	if err != nil {
 		return "", fmt.Errorf("--http-token-file %s: %w", name, err)
 	}

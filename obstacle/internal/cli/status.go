@@ -1,17 +1,15 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 
+	"github.com/p2pdc/p2pdc/internal/input"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/page"
@@ -63,7 +61,7 @@ func (a *app) liveRun(ctx context.Context, address, tokenFile, file string) (*re
 		if err != nil {
 			return nil, badInput(openMistake("--of", file, err, "obstacle solve … --format json > "+file+" makes one"))
 		}
-		if err := json.NewDecoder(bytes.NewReader(text)).Decode(live); err != nil {
+		if err := json.Unmarshal(text, live); err != nil {
 			return nil, usage("--of %s: not the JSON of obstacle solve: %w", file, err)
 		}
 		return live, nil
@@ -97,8 +95,12 @@ func (a *app) liveRun(ctx context.Context, address, tokenFile, file string) (*re
 	if r.StatusCode != http.StatusOK {
 		return nil, failed(fmt.Errorf("%s answers %s: it is not obstacle solve --status", address, r.Status))
 	}
-	if err := json.NewDecoder(io.LimitReader(r.Body, statusBytes)).Decode(live); err != nil {
-		return nil, failed(errors.Join(fmt.Errorf("%s is not obstacle solve --status", address), err))
+	text, err := input.All(r.Body, statusBytes)
+	if err == nil {
+		err = json.Unmarshal(text, live)
+	}
+	if err != nil {
+		return nil, failed(fmt.Errorf("%s is not obstacle solve --status: %w", address, err))
 	}
 	return live, nil
 }

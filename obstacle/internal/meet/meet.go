@@ -7,12 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"time"
+
+	"github.com/p2pdc/p2pdc/internal/input"
 )
 
 // Place is where a run can be joined.
@@ -148,7 +149,7 @@ func read(name string) (p Place, err error) {
 	if err = Check(filepath.Dir(name)); err != nil {
 		return p, err
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	text, err := input.All(f, maxBytes)
 	if err != nil {
 		return p, fmt.Errorf("--meet %s: %w", name, err)
 	}
@@ -157,10 +158,7 @@ func read(name string) (p Place, err error) {
 
 // decode decodes a file.
 func decode(name string, text []byte) (p Place, err error) {
-	if err = errors.New("it is too long"); len(text) <= maxBytes {
-		err = json.Unmarshal(text, &p)
-	}
-	if err == nil && p.Refused == "" && (len(p.Addresses) == 0 || len(p.Key) == 0) {
+	if err = json.Unmarshal(text, &p); err == nil && p.Refused == "" && (len(p.Addresses) == 0 || len(p.Key) == 0) {
 		err = errors.New("no address or no key")
 	}
 	if err != nil {
