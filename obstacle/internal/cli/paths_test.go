@@ -23,7 +23,7 @@ var (
 	folderFlags = []string{"checkpoint", "dir", "meet"}
 	writeFlags  = []string{"csv", "latex", "out", "report", "trace"}
 	otherFlags  = []string{
-		"balance", "coarse", "color", "congestion", "cycle", "engine", "format", "from", "http", "ib-completion", "ib-device", "ib-gid",
+		"balance", "coarse", "color", "congestion", "cycle", "engine", "format", "from", "http", "http-token", "ib-completion", "ib-device", "ib-gid",
 		"ib-mode", "inner-cycles", "join", "kill", "kind", "leave", "lose", "cut", "listen", "live", "local", "locality", "log-format", "log-level", "method", "methods", "metrics", "n",
 		"network", "order", "param", "partition", "peer", "pin", "port-range", "probe", "problem", "protect", "recover",
 		"remote-program", "rendezvous", "rows", "run", "scheme", "slowdown", "ssh", "status", "step", "step-mode", "weights",

@@ -142,7 +142,7 @@ func (a *app) solveHere(c *cobra.Command, s *solveFlags, ref string) error {
 	if err != nil {
 		return err
 	}
-	s.page.status, q.statusTokenFile = q.status != "", s.page.tokenFile
+	s.page.status, q.page = q.status != "", &s.page
 	if q.pages, err = a.openPages(&s.page); err != nil {
 		return err
 	}

@@ -2,17 +2,14 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 
 	"github.com/p2pdc/p2pdc/internal/input"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
-	"github.com/p2pdc/p2pdc/obstacle/internal/page"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
@@ -25,17 +22,15 @@ func (a *app) serveStatus(q *request, w *work, s *launch.Status) (stop func(), e
 	if err != nil {
 		return nil, usage("--status %q: want HOST:PORT, or PORT on loopback", q.status)
 	}
-	name, _ := os.Hostname()
-	guard := page.Guard{Names: []string{name, host}, Loopback: loopbackHost(host)}
+	guard, err := q.page.guard(host)
+	if err != nil {
+		return nil, err
+	}
 	with := ""
 	switch {
-	case q.statusTokenFile != "":
-		if guard.Token, err = readToken(q.statusTokenFile); err != nil {
-			return nil, badInput(err)
-		}
-		with = " --http-token-file " + q.statusTokenFile
-	case !guard.Loopback:
-		guard.Token = rand.Text()
+	case q.page.tokenFile != "":
+		with = " --http-token-file " + q.page.tokenFile
+	case guard.Token != "":
 		with = " --http-token-file FILE, with the token " + guard.Token + " in FILE"
 	}
 	notice := func(at net.Addr) string {
