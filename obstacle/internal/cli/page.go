@@ -2,8 +2,10 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"net/url"
@@ -204,17 +206,20 @@ func (p *pages) close() {
 	p.stops = nil
 }
 
-// save writes the report; nil: none is wanted.
-func (p *pages) save() error {
+// report writes the report of pages; nil: none is wanted. It waits for storage that does not answer at most for the peer
+// timeout.
+func (a *app) report(ctx context.Context, p *pages, peerTimeout time.Duration) error {
 	if p == nil || p.report == "" {
 		return nil
 	}
 	b, err := page.Report(&page.Saved{Snapshot: p.Snapshot(), Fields: p.fields.all()})
 	if err == nil {
-		err = os.WriteFile(p.report, b, 0o644)
+		err = limited(ctx, patience(peerTimeout, len(b)), func() error {
+			return save(p.report, func(w io.Writer) error { _, err := w.Write(b); return err })
+		})
 	}
 	if err != nil {
-		return failed(fmt.Errorf("--report: %w", err))
+		return failed(fmt.Errorf("--report %s: %w", p.report, err))
 	}
 	return nil
 }
