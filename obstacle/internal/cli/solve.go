@@ -300,7 +300,7 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	}
 	bars := a.bars()
 	defer a.closeBars(bars)
-	bar := bars.Add(cmp.Or(q.label, w.spec.Name()), q.tol)
+	bar := bars.Add(shown(cmp.Or(q.label, w.spec.Name())), q.tol)
 	defer bar.Remove()
 	follow := plan.Watch
 	hint := ""
