@@ -51,7 +51,7 @@ func Check(directory string) error {
 		return fmt.Errorf("--meet: %w", err)
 	case !i.IsDir():
 		return fmt.Errorf("--meet %s: not a directory", directory)
-	case !own(i):
+	case !input.Own(i):
 		return fmt.Errorf("--meet %s: it belongs to another user, who could read the run's key; name a directory of yours",
 			directory)
 	case runtime.GOOS != "windows" && i.Mode().Perm()&0o022 != 0:
@@ -142,7 +142,7 @@ func read(name string) (p Place, err error) {
 	switch {
 	case err != nil:
 		return p, fmt.Errorf("--meet: %w", err)
-	case !i.Mode().IsRegular() || !own(i) || runtime.GOOS != "windows" && i.Mode().Perm()&0o077 != 0:
+	case !i.Mode().IsRegular() || !input.Own(i) || runtime.GOOS != "windows" && i.Mode().Perm()&0o077 != 0:
 		return p, fmt.Errorf("--meet: %s is not a file that only you can read and write (it has mode %04o): delete it",
 			name, i.Mode().Perm())
 	}
