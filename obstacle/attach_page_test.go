@@ -50,12 +50,12 @@ func TestAttachShowsTheRun(t *testing.T) {
 		t.Skip("takes some seconds of several processes")
 	}
 	t.Parallel() // its peers wait at a gate
-	b := startByHand(t, "--scheme", "async", "--suspect", "1m", "--http", "127.0.0.1:0")
+	b := startByHand(t, "--scheme", "async", "--suspect", "1m", "--http", "127.0.0.1:0", "--http-token", "none")
 	http := b.said(`page at (http://\S+)`)[1]
 	r := follows(t, http, func(r *monitor.Run) bool { return len(r.State.Keepers) == 3 })
 	require.Equal(t, b.keepers, r.State.Keepers)
 	b.said(`keepers of the run: .* obstacle attach ` + strings.Join(b.keepers[1:], " ") + ` --secret-file ` + b.secret +
-		` --http 127.0.0.1:\d+`)
+		` --http 127.0.0.1:\d+ --http-token none`)
 	require.Contains(t, r.Info.Attach, "--secret-file "+b.secret+" --http 127.0.0.1:")
 
 	b.signal(syscall.SIGKILL)
@@ -63,7 +63,7 @@ func TestAttachShowsTheRun(t *testing.T) {
 	at := leader.said(`"address":"([^"]*)".*this process leads it now`)[1]
 	report := filepath.Join(t.TempDir(), "run.html")
 	a := start(t, "attach", b.keepers[2], "--secret-file", b.secret, "--format", "json", "--http", "127.0.0.1:0",
-		"--report", report)
+		"--http-token", "none", "--report", report)
 	http = a.said(`page at (http://\S+)`)[1]
 	r = follows(t, http, func(r *monitor.Run) bool {
 		return r.State.Leader == at && r.State.Residual > 0 && len(r.Places) == 4 && len(r.Sessions) > 0 && len(r.Reads) > 0 &&

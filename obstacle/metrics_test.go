@@ -19,7 +19,7 @@ import (
 
 // A run with --metrics serves the reports of its peers. A port that is in use ends it before anything is computed.
 func TestMetrics(t *testing.T) {
-	r := endless(t, "async", "--metrics", "0")
+	r := endless(t, "async", "--metrics", "0", "--http-token", "none")
 	address := r.said(`metrics at (http://127\.0\.0\.1:\d+/metrics)`)[1]
 	text := ""
 	value := func(name string) float64 {

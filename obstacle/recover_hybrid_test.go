@@ -37,7 +37,7 @@ func sweepsOf(t *testing.T, metrics string, rank int) int {
 func TestOtherClusterRelaxesDuringARecovery(t *testing.T) {
 	t.Parallel()
 	args := []string{"--peers", "4", "--partition", "slabs", "--scheme", "hybrid", "--clusters", "2",
-		"--suspect", "10m", "--metrics", "0", "--log-level", "debug"}
+		"--suspect", "10m", "--metrics", "0", "--http-token", "none", "--log-level", "debug"}
 	for rank := range 4 { // four processes that are slowed down do not oversubscribe one processor
 		args = append(args, "--slowdown", fmt.Sprintf("%d:4", rank))
 	}

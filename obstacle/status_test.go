@@ -21,7 +21,7 @@ import (
 func TestLiveCompositions(t *testing.T) {
 	closeGate(t, gate.Gate{})
 	r := start(t, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "2", "--clusters", "2",
-		"--scheme", "async", "--network", "ether", "--status", "127.0.0.1:0")
+		"--scheme", "async", "--network", "ether", "--status", "127.0.0.1:0", "--http-token", "none")
 	address := r.said(`status at (\S+): obstacle stack --live`)[1]
 	var live report.Live
 	await.Until(t, func() bool {
@@ -71,13 +71,13 @@ func TestLiveCompositions(t *testing.T) {
 	gone.said("is obstacle solve --status running there")
 }
 
-// Beyond loopback the state of a run is served to those who have its token alone.
+// The state of a run is served to those who have its token alone, on loopback, too.
 func TestStatusAsksForItsToken(t *testing.T) {
 	const token = "0123456789abcdef"
 	given := secretFile(t, token)
-	for _, file := range []string{"", given} {
+	for at, file := range map[string]string{"127.0.0.1:0": "", "0.0.0.0:0": given} {
 		closeGate(t, gate.Gate{})
-		args := []string{"solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "1", "--status", "0.0.0.0:0"}
+		args := []string{"solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "1", "--status", at}
 		want := `status at (\S+): obstacle stack --live \S+ --http-token-file FILE, with the token (\S+) in FILE$`
 		if file != "" {
 			args = append(args, "--http-token-file", file)

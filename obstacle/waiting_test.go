@@ -3,15 +3,20 @@
 package obstacle_test
 
 import (
+	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
 // One signal ends the wait for standard input or a pipe that nobody writes to, whatever the program would read there.
@@ -59,6 +64,62 @@ func TestCalibrateToAPipe(t *testing.T) {
 	r := start(t, "calibrate", "--n", "16", "--out", "pipe")
 	require.Equal(t, 1, r.wait(patience))
 	r.said("it is a pipe that no process reads")
+}
+
+// The answer is printed while the report or a trace hangs, in a pipe that its reader does not empty.
+func TestTheAnswerComesBeforeFilesThatHang(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for flag, args := range map[string][]string{
+		"--report": {"solve", "membrane", "--n", "8", "--in-process", "--format", "json", "--report", "pipe.0"},
+		"--trace": {"simulate", "membrane", "--n", "16", "--model", "graphene-eth", "--machines", "2", "--format", "json",
+			"--trace", "pipe"},
+	} {
+		require.NoError(t, syscall.Mkfifo("pipe.0", 0o600))
+		pipe, err := os.OpenFile("pipe.0", os.O_RDWR, 0)
+		require.NoError(t, err)
+		program := exec.Command(os.Args[0], args...)
+		program.Env = append(os.Environ(), asProgram+"="+asItIs)
+		stdout, err := program.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, program.Start())
+		defer time.AfterFunc(patience, func() { _ = program.Process.Kill() }).Stop()
+		var answer report.Solution
+		require.NoError(t, json.NewDecoder(stdout).Decode(&answer), flag)
+		require.Equal(t, "converged", answer.Reason, flag)
+		var read atomic.Int64
+		go func() {
+			piece := make([]byte, 1<<16)
+			for n, err := pipe.Read(piece); err == nil; n, err = pipe.Read(piece) {
+				read.Add(int64(n))
+			}
+		}()
+		require.NoError(t, program.Wait(), flag)
+		await.Until(t, func() bool { return read.Load() > 1<<16 }, "more than a pipe holds: it was blocked before")
+		require.NoError(t, pipe.Close())
+		require.NoError(t, os.Remove("pipe.0"))
+	}
+}
+
+// A pipe in place of the report that no process reads is an error after the answer.
+func TestReportToAPipe(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, syscall.Mkfifo("pipe", 0o600))
+	r := start(t, "solve", "membrane", "--n", "8", "--in-process", "--format", "json", "--report", "pipe")
+	require.Equal(t, 1, r.wait(patience))
+	require.True(t, r.solution().Converged)
+	r.said("--report pipe: .*it is a pipe that no process reads")
+
+	// A link is replaced, as by --out; what it names is left alone.
+	require.NoError(t, os.WriteFile("mine", []byte("mine"), 0o600))
+	require.NoError(t, os.Symlink("mine", "link.html"))
+	r = start(t, "solve", "membrane", "--n", "8", "--in-process", "--report", "link.html")
+	require.Equal(t, 0, r.wait(patience))
+	text, err := os.ReadFile("mine")
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(text))
+	text, err = os.ReadFile("link.html")
+	require.NoError(t, err)
+	require.Greater(t, len(text), 1<<16)
 }
 
 // Files that must be regular are refused at once if they are pipes.

@@ -3,6 +3,7 @@ package solver
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 
 	"github.com/rs/zerolog"
@@ -64,17 +65,21 @@ func together(ctx context.Context, peers int, links func(iterate.Rank) []iterate
 func listen(names []string, log zerolog.Logger) ([]*driver.Node, error) {
 	key := driver.NewKey()
 	var nodes []*driver.Node
+	loopback, err := driver.Loopback()
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range names {
 		identity, err := driver.NewKeyIdentity(key, "solver")
 		if err != nil {
 			return nodes, err
 		}
-		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
+		link, err := ether.Open(ether.Config{Listen: loopback})
 		if err != nil {
 			return nodes, err
 		}
 		n, err := driver.New(driver.Config{
-			Name: name, Identity: identity, Rails: []driver.Rail{{Network: p2psap.Ethernet, Link: link}}, Listen: "127.0.0.1:0",
+			Name: name, Identity: identity, Rails: []driver.Rail{{Network: p2psap.Ethernet, Link: link}}, Listen: net.JoinHostPort(loopback, "0"),
 			Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "solver", Log: log,
 		})
 		if err != nil {

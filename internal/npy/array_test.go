@@ -219,7 +219,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a, err := Decode(b)
 		r, refused := NewReader(bytes.NewReader(b), int64(len(b)))
-		if err == nil && len(b) < maxHeader && refused != nil {
+		if err == nil && len(b) < HeaderBytes && refused != nil {
 			t.Fatalf("a Reader refuses what Decode accepts: %v", refused)
 		}
 		if err != nil {

@@ -7,8 +7,25 @@ import (
 	"io"
 )
 
-// maxHeader bounds the header of a file that is read in parts. NumPy's own bound is 10000 bytes.
-const maxHeader = 1 << 16
+// HeaderBytes bounds the header of a file that is read in parts. NumPy's own bound is 10000 bytes.
+const HeaderBytes = 1 << 16
+
+// Describe returns the array of a file of size bytes, without its entries, by the first HeaderBytes of the file. Its errors
+// are those of Decode.
+func Describe(head []byte, size int64) (Array, error) {
+	a, _, err := describeFile(head, size)
+	return a, err
+}
+
+// describeFile is Describe, and returns the bytes of head that follow the header.
+func describeFile(head []byte, size int64) (a Array, data []byte, err error) {
+	text, data, err := split(head)
+	if err != nil {
+		return Array{}, nil, err
+	}
+	a, err = describe(text, size-int64(len(head)-len(data)))
+	return a, data, err
+}
 
 // Reader reads the entries of a .npy file in C order, with the last axis fastest. An array in C order need not be in
 // memory as a whole; one in Fortran order is.
@@ -24,15 +41,11 @@ type Reader struct {
 
 // NewReader reads the header of a file of size bytes. Its errors are those of Decode.
 func NewReader(file io.Reader, size int64) (*Reader, error) {
-	head, err := io.ReadAll(io.LimitReader(file, maxHeader))
+	head, err := io.ReadAll(io.LimitReader(file, HeaderBytes))
 	if err != nil {
 		return nil, err
 	}
-	text, data, err := split(head)
-	if err != nil {
-		return nil, err
-	}
-	a, err := describe(text, size-int64(len(head)-len(data)))
+	a, data, err := describeFile(head, size)
 	if err != nil {
 		return nil, err
 	}

@@ -47,8 +47,12 @@ type field struct {
 
 func (f field) given() bool { return f.formula != nil || f.array != nil || f.copiesObstacle }
 
-// attach returns the bytes of an array named in the problem file.
-type attach func(name string) ([]byte, error)
+// attach returns the bytes of an array named in the problem file. It may call check first, so that a large file is not
+// read in vain.
+type attach func(name string, check headCheck) ([]byte, error)
+
+// headCheck returns an error for an array that is not right by the first npy.HeaderBytes of its file and the size of that.
+type headCheck func(head []byte, size int64) error
 
 var documentKeys = []string{
 	"dimension", "domain", "obstacle", "f", "boundary", "upper",
@@ -214,13 +218,20 @@ func (d *document) readArray(e yamldoc.Entry, open attach) (field, error) {
 		return field{}, err
 	}
 	raster := &problems.Raster{Lo: d.lo, Hi: d.hi, Size: [3]int{1, 1, 1}, Flip: flip}
+	check := func(head []byte, size int64) error {
+		array, err := npy.Describe(head, size)
+		if err == nil {
+			err = fit(raster, array.Shape, d.dimension)
+		}
+		return err
+	}
+	data, err := open(name, check)
+	if err == nil {
+		err = check(data, int64(len(data)))
+	}
 	var array npy.Array
-	data, err := open(name)
 	if err == nil {
 		array, err = npy.Decode(data)
-	}
-	if err == nil {
-		err = fit(raster, array, d.dimension)
 	}
 	if err != nil {
 		return field{}, keys[0].Errorf("%s: %v", name, err)
@@ -248,15 +259,14 @@ func (d *document) readArray(e yamldoc.Entry, open attach) (field, error) {
 }
 
 // fit sets the size of the raster to the shape of the array, which has the slowest axis first.
-func fit(r *problems.Raster, array npy.Array, dimension int) error {
-	if len(array.Shape) != dimension {
-		return fmt.Errorf("the array has the shape %s, but the problem is %d-D",
-			npy.ShapeString(array.Shape), dimension)
+func fit(r *problems.Raster, shape []int, dimension int) error {
+	if len(shape) != dimension {
+		return fmt.Errorf("the array has the shape %s, but the problem is %d-D", npy.ShapeString(shape), dimension)
 	}
-	for i, n := range array.Shape {
+	for i, n := range shape {
 		if n < 2 {
 			return fmt.Errorf("the array has the shape %s: it needs at least 2 entries along every axis, "+
-				"the first and the last on the boundary", npy.ShapeString(array.Shape))
+				"the first and the last on the boundary", npy.ShapeString(shape))
 		}
 		r.Size[dimension-1-i] = n
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -118,6 +119,33 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	require.EqualError(t, err, long+": parameters belong to built-in problems; edit the problem file instead")
 	_, err = Open(nil, "membrane", []string{"k=-4"})
 	require.ErrorContains(t, err, "problem membrane: c0 = 0.5, k = -4")
+}
+
+// An array that is wrong by its header or by the size of its file is refused by the first bytes, and the rest is not read.
+func TestHeadersOfArraysComeFirst(t *testing.T) {
+	dir := t.TempDir()
+	problem := filepath.Join(dir, "p.yaml")
+	require.NoError(t, os.WriteFile(problem,
+		[]byte("dimension: 1\ndomain: [[0, 1]]\nobstacle: {npy: a.npy}\n"), 0o600))
+	const size = 64 << 20
+	for want, head := range map[string][]byte{
+		"this is not a .npy file":                    nil,
+		"bytes follow the":                           npy.Header([]int{9}),
+		"the file is cut short":                      npy.Header([]int{size}),
+		"but the problem is 1-D":                     npy.Header([]int{2, (size - 128) / 16}),
+		"version 255.255 of the .npy":                []byte("\x93NUMPY\xff\xff"),
+		"the shape 9223372036854775807 is too large": npy.Header([]int{math.MaxInt}),
+	} {
+		name := filepath.Join(dir, "a.npy")
+		require.NoError(t, os.WriteFile(name, head, 0o600))
+		require.NoError(t, os.Truncate(name, size))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Read(problem)
+		runtime.ReadMemStats(&after)
+		require.ErrorContains(t, err, want)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(size/8))
+	}
 }
 
 // Nesting that would exhaust the stack of a recursive parser is an error.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/internal/input"
+	"github.com/p2pdc/p2pdc/internal/npy"
 	"github.com/p2pdc/p2pdc/internal/yamldoc"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/option"
@@ -108,24 +109,33 @@ func Read(path string) (*Spec, error) {
 	if err != nil {
 		return nil, &Error{File: path, Reason: err.Error()}
 	}
-	return Parse(path, text, func(name string) ([]byte, error) {
+	return newSpec(path, text, func(name string, check headCheck) ([]byte, error) {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(filepath.Dir(path), filepath.FromSlash(name))
 		}
-		return input.ReadFile(name, MaxArrayBytes)
+		f, info, err := input.Open(name, MaxArrayBytes)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return input.Headed(f, MaxArrayBytes, npy.HeaderBytes, func(head []byte) error { return check(head, info.Size()) })
 	})
 }
 
 // Parse parses the text of a problem file. name is the file name for error messages. open returns the bytes of
 // an array named in the text.
 func Parse(name string, text []byte, open func(array string) ([]byte, error)) (*Spec, error) {
+	return newSpec(name, text, func(array string, _ headCheck) ([]byte, error) { return open(array) })
+}
+
+func newSpec(name string, text []byte, open attach) (*Spec, error) {
 	s := &Spec{name: name, text: bytes.Clone(text)}
 	var err error
-	s.document, err = parseDocument(name, s.text, func(array string) ([]byte, error) {
+	s.document, err = parseDocument(name, s.text, func(array string, check headCheck) ([]byte, error) {
 		if data, found := find(s.arrays, array); found {
 			return data, nil
 		}
-		data, err := open(array)
+		data, err := open(array, check)
 		if err == nil {
 			s.arrays = append(s.arrays, attachment{array, data})
 		}

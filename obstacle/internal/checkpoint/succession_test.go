@@ -173,3 +173,16 @@ func TestNamesOfGenerations(t *testing.T) {
 		require.False(t, is, name)
 	}
 }
+
+// A symbolic link in place of the lock is refused, and the file that it names stays as it is.
+func TestTheLockIsNoLink(t *testing.T) {
+	directory := t.TempDir()
+	other := filepath.Join(t.TempDir(), "other")
+	require.NoError(t, os.WriteFile(other, []byte("mine"), 0o600))
+	require.NoError(t, os.Symlink(other, filepath.Join(directory, lockName)))
+	_, err := Create(directory, "test")
+	require.ErrorContains(t, err, "not a regular file")
+	text, err := os.ReadFile(other)
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(text))
+}

@@ -85,6 +85,9 @@ func (w *Writer) open() (*Writer, error) { return w.lock(false) }
 // lock locks the directory and writes the name of the run. A process that led this run before may have the lock.
 func (w *Writer) lock(continued bool) (*Writer, error) {
 	path := filepath.Join(w.directory, lockName)
+	if i, err := os.Lstat(path); err == nil && !i.Mode().IsRegular() { // a symbolic link would be written through
+		return nil, fmt.Errorf("checkpoint %s: it is not a regular file: delete it", path)
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint %s: the file cannot be created: %w", path, reason(err))

@@ -10,18 +10,24 @@ import (
 
 // above is stderr for lines of logs. While bars are shown, it writes above them, so that they do not tear.
 type above struct {
+	w       io.Writer
+	colours bool
+
 	mu   sync.Mutex
-	w    io.Writer
 	bars *progress.Bars
 }
 
 func (a *above) Write(lines []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.bars != nil {
-		return a.bars.Write(lines)
+	var w io.Writer = a.bars
+	if a.bars == nil {
+		w = a.w
 	}
-	return a.w.Write(lines)
+	if _, err := w.Write(visible(lines, a.colours)); err != nil {
+		return 0, err
+	}
+	return len(lines), nil
 }
 
 func (a *above) set(b *progress.Bars) {

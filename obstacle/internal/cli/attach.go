@@ -32,7 +32,7 @@ type attachFlags struct {
 }
 
 func (a *app) attachCommand() *cobra.Command {
-	f := &attachFlags{}
+	f := &attachFlags{request: request{peerTimeout: defaultPeerTimeout}}
 	c := &cobra.Command{
 		Use:   "attach HOST:PORT…",
 		Short: "Fetch the answer of a run, even if its launcher was lost",
@@ -126,7 +126,7 @@ func (a *app) attach(ctx context.Context, f *attachFlags, keepers []string) erro
 		return err
 	}
 	shown.answered(&f.request, w)
-	return cmp.Or(a.answer(ctx, &f.request, w, o, steps, f.out, places), f.request.pages.save())
+	return cmp.Or(a.answer(ctx, &f.request, w, o, steps, f.out, places), a.report(ctx, f.request.pages, f.request.peerTimeout))
 }
 
 // attached returns the work of a run from what its leader sent.

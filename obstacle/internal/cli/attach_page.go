@@ -54,8 +54,11 @@ func (p *pages) again(secretFile string) string {
 	out := "--secret-file " + quoted(cmp.Or(secretFile, "FILE"))
 	if p != nil && p.at != "" {
 		out += " --http " + quoted(p.at)
-		if p.flags.tokenFile != "" {
+		switch {
+		case p.flags.tokenFile != "":
 			out += " --http-token-file " + quoted(p.flags.tokenFile)
+		case p.flags.token == tokenNone:
+			out += " --http-token none"
 		}
 	}
 	return out

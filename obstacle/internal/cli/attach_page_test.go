@@ -76,4 +76,6 @@ func TestFlagsOfAttach(t *testing.T) {
 	require.Equal(t, "--secret-file FILE", none.again(""))
 	p := &pages{at: "127.0.0.1:8080", flags: &pageFlags{tokenFile: "it's"}}
 	require.Equal(t, `--secret-file 'my run' --http 127.0.0.1:8080 --http-token-file 'it'\''s'`, p.again("my run"))
+	p.flags = &pageFlags{token: tokenNone}
+	require.Equal(t, `--secret-file s --http 127.0.0.1:8080 --http-token none`, p.again("s"))
 }

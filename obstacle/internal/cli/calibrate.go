@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -56,7 +57,7 @@ of --scheme: asynchronous ones are not acknowledged and cost less.`,
 			if err != nil {
 				return failed(err)
 			}
-			return a.writeModel(d.Name, clusterfile.Format(d), out)
+			return a.writeModel(ctx, d.Name, clusterfile.Format(d), out)
 		},
 	}
 	c.Flags().IntVar(&n, "n", 96, "points per axis of the grid")
@@ -67,12 +68,14 @@ of --scheme: asynchronous ones are not acknowledged and cost less.`,
 	return c
 }
 
-func (a *app) writeModel(name string, text []byte, file string) error {
+func (a *app) writeModel(ctx context.Context, name string, text []byte, file string) error {
 	if file == "" {
 		_, err := a.out.Write(text)
 		return failed(err)
 	}
-	err := save(file, func(w io.Writer) error { _, err := w.Write(text); return err })
+	err := limited(ctx, patience(defaultPeerTimeout, len(text)), func() error {
+		return save(file, func(w io.Writer) error { _, err := w.Write(text); return err })
+	})
 	if err != nil {
 		fmt.Fprintf(a.err, "%s", text) // so that the measurement is not lost
 		return failed(err)

@@ -14,7 +14,6 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
 
-	"github.com/p2pdc/p2pdc/internal/input"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/checkpoint"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
@@ -251,27 +250,17 @@ func (s *saver) End(o *launch.Outcome) error {
 	return failed(err)
 }
 
-// slowStorage is the speed of the slowest storage for which the answer waits, in bytes a second.
-const slowStorage = 10 << 20
-
 // finish writes the checkpoint of a run that ended before its tolerance, and returns what the directory holds. It waits
 // for storage that does not answer at most for the limit, and for the time that slow storage needs, and not after ctx has
 // ended: the answer does not depend on it. Only the error of this checkpoint is returned: the run depends on no other.
 func (s *saver) finish(
 	ctx context.Context, o *launch.Outcome, converged bool, residual nullable.Number,
 ) (done launch.Saved, whole bool, err error) {
-	patience := s.limit + time.Duration(8*len(o.U))*time.Second/slowStorage
-	if ctx.Err() != nil { // the run was ended at once; its values are still written
-		ctx = context.Background()
-	}
-	limited, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it has not answered for %v (--peer-timeout)",
-		patience.Round(time.Second)))
-	defer cancel()
-	_, err = input.Within(limited, func() (struct{}, error) { return struct{}{}, s.writeLast(o, converged, residual) })
+	err = limited(ctx, patience(s.limit, 8*len(o.U)), func() error { return s.writeLast(o, converged, residual) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	done, whole = s.done, s.whole
-	if limited.Err() != nil && err == context.Cause(limited) {
+	if _, is := errors.AsType[*unanswered](err); is {
 		err = fmt.Errorf("the directory of checkpoints %s: %w", done.Directory, err)
 		done.Failed++
 		done.Error = err.Error()

@@ -98,7 +98,7 @@ estimated from two coarse grids, and there is no winner where they leave it open
 			if o.model != "" {
 				o.size(q, c.Flags())
 				err := a.compareOn(c.Context(), q, o, args[0], selection{methods: methods, schemes: schemes})
-				return cmp.Or(err, q.pages.save())
+				return cmp.Or(err, a.report(c.Context(), q.pages, q.peerTimeout))
 			}
 			if !c.Flags().Changed("scheme") {
 				if schemes = []string{"sync", "async"}; q.clusters > 1 || q.topology != "" {
@@ -106,7 +106,7 @@ estimated from two coarse grids, and there is no winner where they leave it open
 				}
 			}
 			err = a.compare(c.Context(), q, args[0], selection{methods, schemes, peers}, rounds, &o.files)
-			return cmp.Or(err, q.pages.save())
+			return cmp.Or(err, a.report(c.Context(), q.pages, q.peerTimeout))
 		},
 	}
 	f := c.Flags()
@@ -205,14 +205,15 @@ func (a *app) compare(
 	c.summarize()
 	c.Verdict = report.Judge(contenders(c.Rows, len(all.methods) > 1), rounds)
 	c.Best = a.runBest(ctx, q, ref, all, c.Rows)
-	c.Outputs = files.write(map[string]func(io.Writer) error{".tex": c.latex}, c.title(),
-		series(c.Rows, len(all.methods) > 1))
+	written := files.write(map[string]func(io.Writer) error{".tex": c.latex}, c.title(), series(c.Rows, len(all.methods) > 1))
+	written.limit = q.peerTimeout
+	c.Outputs = written.prompt()
 	if i := slices.IndexFunc(c.Outputs, func(o report.Output) bool {
 		return o.Error == "" && files.extension(o.File) != ".tex"
 	}); i >= 0 {
 		c.Figure = c.Outputs[i].File
 	}
-	return cmp.Or(a.print(c, func(w io.Writer) { c.text(w, a.painter(a.out)) }), unwritten(c.Outputs), c.verdict())
+	return cmp.Or(a.print(c, func(w io.Writer) { c.text(w, a.painter(a.out)) }), a.finish(ctx, written), c.verdict())
 }
 
 type measurement struct {

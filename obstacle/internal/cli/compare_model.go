@@ -121,9 +121,11 @@ func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref stri
 	} else {
 		c.Best = report.BestOf(candidates, c.StandIns())
 	}
-	c.Outputs = o.files.write(map[string]func(io.Writer) error{".csv": c.CSV, ".tex": c.Latex},
+	written := o.files.write(map[string]func(io.Writer) error{".csv": c.CSV, ".tex": c.Latex},
 		fmt.Sprintf("%s, n = %v, %s", c.Problem, c.N, c.Model), simulatedSeries(&c))
-	return cmp.Or(a.print(&c, c.Text), unwritten(c.Outputs), worst(rows, (*virtualRun).verdict), interrupted)
+	written.limit = q.peerTimeout
+	c.Outputs = written.prompt()
+	return cmp.Or(a.print(&c, c.Text), a.finish(ctx, written), worst(rows, (*virtualRun).verdict), interrupted)
 }
 
 // coarserTimes returns the times of the rows on the coarser stand-in, unknown where there is none.

@@ -61,19 +61,17 @@ func (f *comparisonFiles) check(tables ...string) error {
 	return nil
 }
 
-// write writes all files, each as a table of its extension if there is one, and else as a figure.
-func (f *comparisonFiles) write(tables map[string]func(io.Writer) error, title string, all []figure.Series) (
-	outputs []report.Output,
-) {
-	outputs = []report.Output{}
+// write begins to write all files, each as a table of its extension if there is one, and else as a figure.
+func (f *comparisonFiles) write(tables map[string]func(io.Writer) error, title string, all []figure.Series) *writings {
+	out := &writings{}
 	for _, name := range f.names() {
 		write := tables[f.extension(name)]
 		if write == nil {
 			write = func(w io.Writer) error { return figure.Write(w, name, title, all) }
 		}
-		outputs = append(outputs, outcomeOf(name, save(name, write)))
+		out.begin(name, func() error { return save(name, write) })
 	}
-	return outputs
+	return out
 }
 
 // latex writes the rows as a LaTeX table.

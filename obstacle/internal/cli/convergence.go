@@ -135,7 +135,7 @@ func (a *app) onGrid(ctx context.Context, q *request, ref string, n int, c *conv
 		return nil, err
 	}
 	if err := verdict(s); err != nil {
-		fmt.Fprintf(a.err, "obstacle: n = %d: %s\n", n, s.Reason)
+		a.tell(fmt.Sprintf("obstacle: n = %d: %s\n", n, s.Reason))
 		return nil, err
 	}
 	c.Problem, c.Method = s.Problem, s.Method

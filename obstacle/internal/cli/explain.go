@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -54,7 +55,7 @@ Bad flags are refused as solve refuses them.`,
   obstacle explain examples/problems/torsion.yaml --method multigrid --format json`,
 		Args: oneArgument("problem"),
 		RunE: func(c *cobra.Command, args []string) error {
-			e, err := a.explainSolve(s, c.Flags(), args[0])
+			e, err := a.explainSolve(c.Context(), s, c.Flags(), args[0])
 			if err != nil {
 				return err
 			}
@@ -66,8 +67,11 @@ Bad flags are refused as solve refuses them.`,
 }
 
 // explainSolve explains the solve of the same flags. Its errors are those that solve has before it starts peers.
-func (a *app) explainSolve(s *solveFlags, f *pflag.FlagSet, ref string) (*explanation, error) {
+func (a *app) explainSolve(ctx context.Context, s *solveFlags, f *pflag.FlagSet, ref string) (*explanation, error) {
 	q := s.request
+	if err := a.chooseHosts(ctx, q); err != nil {
+		return nil, err
+	}
 	w, err := q.resolve(ref)
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func groups() []group {
 		{"Processes and machines", []string{"in-process", "pin", "rendezvous", "secret-file", "join-timeout"}},
 		{"Batch systems, MPI launchers and ssh", []string{"engine", "meet", "continue", "hosts", "ssh", "remote-program"}},
 		{"Observation", []string{
-			"http", "http-token-file", "report", "metrics", "status", "trace", "trace-size", "trace-frames", "trace-steps",
+			"http", "http-token", "http-token-file", "report", "metrics", "status", "trace", "trace-size", "trace-frames", "trace-steps",
 		}},
 	}
 }

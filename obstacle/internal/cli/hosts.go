@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/p2pdc/p2pdc/internal/input"
 	"github.com/p2pdc/p2pdc/obstacle/internal/checkpoint"
 	"github.com/p2pdc/p2pdc/obstacle/internal/engine"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
@@ -62,6 +63,7 @@ func (a *app) chooseHosts(ctx context.Context, q *request) error {
 // readHosts reads a host file, or that of the batch system.
 func (a *app) readHosts(ctx context.Context, name string) ([]engine.Host, error) {
 	what, source := "--hosts", "--hosts "+name
+	read := func() ([]byte, error) { return a.readAll(ctx, "--hosts", name, maxHostFile) }
 	if name == "auto" {
 		variable, from, list := engine.Source(os.LookupEnv)
 		switch {
@@ -77,8 +79,9 @@ func (a *app) readHosts(ctx context.Context, name string) ([]engine.Host, error)
 		}
 		what = "--hosts auto: " + variable
 		name, source = from, what+"="+from
+		read = func() ([]byte, error) { return input.ReadFile(name, maxHostFile) } // no batch system writes a pipe
 	}
-	text, err := a.readAll(ctx, "--hosts", name, maxHostFile)
+	text, err := read()
 	if err != nil {
 		return nil, badInput(openMistake(what, name, err, "it holds one host a line"))
 	}

@@ -116,10 +116,23 @@ func (a *app) iterate(ctx context.Context, q *iterateFlags, name string) error {
 	case err != nil && !errors.Is(err, solver.ErrNotConverged):
 		return failed(err)
 	}
-	return a.answerIteration(q, name, scheme, x)
+	return a.answerIteration(ctx, q, name, scheme, x)
 }
 
-func (a *app) answerIteration(q *iterateFlags, name string, scheme iterate.Scheme, x *solver.Iterated) error {
+// writeIterate writes lines of rank, index, value.
+func writeIterate(w io.Writer, x *solver.Iterated) error {
+	for rank, values := range x.X {
+		for i, v := range values {
+			if _, err := fmt.Fprintf(w, "%d,%d,%.17g\n", rank, i, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (a *app) answerIteration(ctx context.Context, q *iterateFlags, name string, scheme iterate.Scheme, x *solver.Iterated) error {
+	files := &writings{}
 	s := iterated{
 		Iteration: name, Scheme: scheme.Name(), Peers: q.peers, Tolerance: q.tol, Reason: x.Reason.String(),
 		Converged: x.Reason == iterate.Converged, Residual: nullable.Number(x.Peers[0].Residual),
@@ -131,23 +144,20 @@ func (a *app) answerIteration(q *iterateFlags, name string, scheme iterate.Schem
 		s.Sweeps, s.Seconds = append(s.Sweeps, uint64(r.Sweeps)), max(s.Seconds, r.Elapsed.Seconds())
 	}
 	if q.out != "" {
-		s.Outputs = append(s.Outputs, outcomeOf(q.out, save(q.out, func(w io.Writer) error {
-			var err error
-			for rank, values := range x.X {
-				for i, v := range values {
-					_, e := fmt.Fprintf(w, "%d,%d,%.17g\n", rank, i, v)
-					err = errors.Join(err, e)
-				}
-			}
-			return err
-		})))
+		values := 0
+		for _, u := range x.X {
+			values += len(u)
+		}
+		files.limit = patience(defaultPeerTimeout, outputBytes*values)
+		files.begin(q.out, func() error { return save(q.out, func(w io.Writer) error { return writeIterate(w, x) }) })
+		s.Outputs = files.prompt()
 	}
 	err := a.print(s, func(w io.Writer) {
 		fmt.Fprintf(w, "%s, %s, %d peers: %s, relative residual %.3e after %d sweeps, %.3f s\n",
 			s.Iteration, s.Scheme, s.Peers, s.Reason, s.Residual, s.Sweeps, s.Seconds)
 		report.Lines(w, s.Outputs)
 	})
-	if err = errors.Join(err, unwritten(s.Outputs)); err == nil && !s.Converged {
+	if err = errors.Join(err, a.finish(ctx, files)); err == nil && !s.Converged {
 		return &exitError{code: ExitStopped}
 	}
 	return err

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"net/url"
@@ -20,17 +23,26 @@ import (
 
 // pageFlags are the flags of the live page, the metrics and the report.
 type pageFlags struct {
-	http, metrics, tokenFile, report string
+	http, metrics, token, tokenFile, report string
 
-	status bool // --status is given, which takes the token, too
+	status bool   // --status is given, which takes the token, too
+	random string // the token of all servers of the program; empty: none was made yet
 }
+
+// The values of --http-token.
+const (
+	tokenRandom = "random"
+	tokenNone   = "none"
+)
 
 func (p *pageFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&p.http, "http", "",
 		"HOST:PORT, or PORT on loopback: serve a live page of the run at /, and metrics for Prometheus at /metrics")
 	f.StringVar(&p.metrics, "metrics", "", "HOST:PORT, or PORT on loopback: the server of --http without the page")
+	f.StringVar(&p.token, "http-token", tokenRandom,
+		"token that --http, --metrics and --status ask for: random, printed with the address, or none")
 	f.StringVar(&p.tokenFile, "http-token-file", "",
-		"file, readable by its owner only, with the token for --http, --metrics and --status (default: random beyond loopback)")
+		"file, readable by its owner only, with the token for --http, --metrics and --status")
 	f.StringVar(&p.report, "report", "", "write the page as one HTML file at the end of the run")
 }
 
@@ -49,21 +61,12 @@ type pages struct {
 
 // open starts the servers. It returns nil if no flag asks for the monitor.
 func (a *app) openPages(f *pageFlags) (p *pages, err error) {
-	if f.http == "" && f.metrics == "" && f.report == "" {
-		if f.tokenFile != "" && !f.status {
-			return nil, usage("--http-token-file is for --http, --metrics and --status: give one of them, too")
-		}
-		return nil, nil
+	if err := f.checkToken(); err != nil || f.http == "" && f.metrics == "" && f.report == "" {
+		return nil, err
 	}
 	if f.report != "" {
 		if err := checkWritable(f.report); err != nil {
 			return nil, err
-		}
-	}
-	token := ""
-	if f.tokenFile != "" {
-		if token, err = readToken(f.tokenFile); err != nil {
-			return nil, badInput(err)
 		}
 	}
 	p = &pages{Shared: monitor.NewShared(), report: f.report, flags: f, fields: newFields()}
@@ -83,7 +86,7 @@ func (a *app) openPages(f *pageFlags) (p *pages, err error) {
 		if s.page {
 			o.Source, o.Field = p.Shared, p.fields
 		}
-		stop, at, err := a.servePage(s.flag, localAddress(s.address), s.what, s.path, token, o)
+		stop, at, err := a.servePage(s.flag, localAddress(s.address), s.what, s.path, f, o)
 		if err != nil {
 			return nil, err
 		}
@@ -95,28 +98,62 @@ func (a *app) openPages(f *pageFlags) (p *pages, err error) {
 	return p, nil
 }
 
-// servePage serves a page or metrics, and returns its address. Beyond loopback a token is needed.
-func (a *app) servePage(flag, address, what, path, token string, o page.Options) (stop func(), served string, err error) {
+// checkToken checks the flags of the token.
+func (f *pageFlags) checkToken() error {
+	given := "--http-token-file"
+	if f.token != tokenRandom {
+		given = "--http-token " + f.token
+	}
+	switch {
+	case f.token != tokenRandom && f.token != tokenNone:
+		return usage("--http-token %q: want random or none; --http-token-file FILE gives one of yours", f.token)
+	case f.token == tokenNone && f.tokenFile != "":
+		return usage("--http-token none and --http-token-file exclude each other")
+	case (f.token == tokenNone || f.tokenFile != "") && f.http == "" && f.metrics == "" && !f.status:
+		return usage("%s is for --http, --metrics and --status: give one of them, too", given)
+	}
+	return nil
+}
+
+// guard returns the guard of a server that listens at a host.
+func (f *pageFlags) guard(host string) (page.Guard, error) {
+	name, _ := os.Hostname()
+	g := page.Guard{Names: []string{name, host}, Loopback: loopbackHost(host)}
+	switch {
+	case f.tokenFile != "":
+		var err error
+		if g.Token, err = readToken(f.tokenFile); err != nil {
+			return g, badInput(err)
+		}
+	case f.token == tokenRandom:
+		f.random = cmp.Or(f.random, rand.Text())
+		g.Token = f.random
+	}
+	return g, nil
+}
+
+// servePage serves a page or metrics by the flags of the token, and returns its address.
+func (a *app) servePage(flag, address, what, path string, f *pageFlags, o page.Options) (
+	stop func(), served string, err error,
+) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, "", usage("%s %q: want HOST:PORT, or PORT on loopback", flag, address)
 	}
-	name, _ := os.Hostname()
-	o.Guard = page.Guard{Token: token, Names: []string{name, host}, Loopback: loopbackHost(host)}
-	if token == "" && !o.Guard.Loopback {
-		o.Guard.Token = rand.Text()
+	if o.Guard, err = f.guard(host); err != nil {
+		return nil, "", err
 	}
 	o.Closing = page.NewClosing()
 	end, err := a.serve(flag, address, o.Guard.Token != "", page.Handler(o), func(at net.Addr) string {
 		served = servedAt(address, at)
 		shown := at.String()
 		if t, is := at.(*net.TCPAddr); is && t.IP.IsUnspecified() {
-			shown = net.JoinHostPort(name, fmt.Sprint(t.Port))
+			shown = net.JoinHostPort(o.Guard.Names[0], fmt.Sprint(t.Port))
 		}
 		switch {
 		case o.Guard.Token == "":
 			return fmt.Sprintf("%s at http://%s%s\n", what, shown, path)
-		case token != "":
+		case f.tokenFile != "":
 			return fmt.Sprintf("%s at http://%s%s with the token of --http-token-file\n", what, shown, path)
 		}
 		return fmt.Sprintf("%s at http://%s%s?token=%s\n", what, shown, path, url.QueryEscape(o.Guard.Token))
@@ -138,17 +175,15 @@ func loopbackHost(host string) bool {
 
 // readToken reads a token from a file that nobody else can read.
 func readToken(name string) (string, error) {
-	info, err := os.Stat(name)
+	f, info, err := input.Open(name, maxSecret)
 	if err != nil {
-		return "", fmt.Errorf("--http-token-file: %w", err)
+		return "", openMistake("--http-token-file", name, err, "openssl rand -hex 16 makes a token")
 	}
-	if !info.Mode().IsRegular() || info.Size() > 4096 {
-		return "", fmt.Errorf("--http-token-file %s: want a regular file of one line", name)
-	}
+	defer f.Close()
 	if info.Mode().Perm()&0o077 != 0 {
 		return "", fmt.Errorf("--http-token-file %s: others can read it: chmod 600 %s", name, name)
 	}
-	b, err := input.ReadFile(name, 4096)
+	b, err := input.All(f, maxSecret)
 	if err != nil {
 		return "", fmt.Errorf("--http-token-file %s: %w", name, err)
 	}
@@ -171,17 +206,20 @@ func (p *pages) close() {
 	p.stops = nil
 }
 
-// save writes the report; nil: none is wanted.
-func (p *pages) save() error {
+// report writes the report of pages; nil: none is wanted. It waits for storage that does not answer at most for the peer
+// timeout.
+func (a *app) report(ctx context.Context, p *pages, peerTimeout time.Duration) error {
 	if p == nil || p.report == "" {
 		return nil
 	}
 	b, err := page.Report(&page.Saved{Snapshot: p.Snapshot(), Fields: p.fields.all()})
 	if err == nil {
-		err = os.WriteFile(p.report, b, 0o644)
+		err = limited(ctx, patience(peerTimeout, len(b)), func() error {
+			return save(p.report, func(w io.Writer) error { _, err := w.Write(b); return err })
+		})
 	}
 	if err != nil {
-		return failed(fmt.Errorf("--report: %w", err))
+		return failed(fmt.Errorf("--report %s: %w", p.report, err))
 	}
 	return nil
 }

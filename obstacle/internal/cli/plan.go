@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"runtime"
 	"strconv"
@@ -71,6 +72,11 @@ func (a *app) plan(ctx context.Context, q *request, w *work) (launch.Plan, error
 			return p, err
 		}
 	}
+	loopback, err := driver.Loopback()
+	if err != nil {
+		return p, failed(err)
+	}
+	p.Address = net.JoinHostPort(loopback, "0")
 	adapters, err := a.adapters(q, w, &p)
 	if err != nil {
 		return p, err
@@ -86,7 +92,7 @@ func (a *app) plan(ctx context.Context, q *request, w *work) (launch.Plan, error
 		if w.problem.Steps() == 0 {
 			p.Answer = host.Array(w.problem.Points())
 		}
-		p.Spawn = a.routines(q, p, adapters)
+		p.Spawn = a.routines(q, p, adapters, loopback)
 	} else {
 		var shared *os.File
 		if w.problem.Steps() == 0 {
@@ -94,7 +100,7 @@ func (a *app) plan(ctx context.Context, q *request, w *work) (launch.Plan, error
 				return p, failed(err)
 			}
 		}
-		p.Spawn = a.processes(q, key, shared)
+		p.Spawn = a.processes(q, key, shared, loopback)
 	}
 	if p.Spawn == nil {
 		return p, failed(errors.New("cannot find the executable of this program: try --in-process"))
@@ -115,13 +121,13 @@ func (a *app) peerArgs(q *request, rendezvous string, seat int) []string {
 
 // processes returns a starter of processes of this program, nil if its executable is unknown. shared is the memory of
 // the answer, nil if there is none.
-func (a *app) processes(q *request, key driver.Key, shared *os.File) starter {
+func (a *app) processes(q *request, key driver.Key, shared *os.File, listen string) starter {
 	if _, err := spawn.Executable(); err != nil {
 		return nil
 	}
 	started := map[int]int{}
 	return func(_ context.Context, rank int, rendezvous string) (launch.Child, error) {
-		args := append(a.peerArgs(q, rendezvous, rank), "--listen", "127.0.0.1")
+		args := append(a.peerArgs(q, rendezvous, rank), "--listen", listen)
 		if q.trace.file != "" {
 			name := traceName(q.trace.file, rank)
 			if n := started[rank]; n > 0 {
@@ -150,11 +156,11 @@ func (a *app) processes(q *request, key driver.Key, shared *os.File) starter {
 }
 
 // routines returns a starter of goroutines. Each peer has its own node and sockets, as if it had its own process.
-func (a *app) routines(q *request, p launch.Plan, adapters []rail.Host) starter {
+func (a *app) routines(q *request, p launch.Plan, adapters []rail.Host, listen string) starter {
 	return func(ctx context.Context, rank int, rendezvous string) (launch.Child, error) {
 		o := peer.Options{
 			Rendezvous: rendezvous, Identity: p.Identity, Rank: rank, DialTime: spawnTime, WaitTime: spawnTime,
-			Listen: "127.0.0.1", Rail: adapters[rank], Catalog: a.catalog, Log: a.log,
+			Listen: listen, Rail: adapters[rank], Catalog: a.catalog, Log: a.log,
 		}
 		if p.Answer != nil {
 			o.Answer = func(int) ([]float64, error) { return p.Answer, nil }

@@ -29,52 +29,52 @@ import (
 
 // request holds the flags that describe a run.
 type request struct {
-	n               string
-	tol             float64
-	peers           int
-	threads         int
-	inProcess       bool
-	scheme          string
-	method          methodFlags
-	rails           rail.Run
-	host            rail.Host
-	clusters        int
-	topology        string
-	slowdown        []string
-	parts           int
-	elastic         bool
-	pin             string
-	maxSweeps       uint64
-	maxTime         time.Duration
-	peerTimeout     time.Duration
-	recover         string
-	suspect         time.Duration
-	spares          int
-	keepers         int
-	joinTimeout     time.Duration
-	seed            uint64
-	initial         string
-	order           string
-	partition       string
-	weights         []float64
-	mtu             int
-	protect         string
-	rows            rowFlags
-	params          []string
-	stepMode        string
-	balance         string
-	trace           traceFlags
-	rendezvous      string
-	secretFile      string
-	pages           *pages    // that show the run; nil for none
-	label           string    // of the run on a terminal and on the page; empty: chosen there
-	observed        *observed // the run in progress; nil without pages
-	status          string
-	statusTokenFile string // of status
-	outputHost      string // that writes the outputs of a lost process; empty: this one was not lost
-	enclosing       enclosureFlags
-	from            *checkpoint.Found // the checkpoint that the run continues; nil for none
-	saver           *saver            // writes checkpoints; nil for none
+	n           string
+	tol         float64
+	peers       int
+	threads     int
+	inProcess   bool
+	scheme      string
+	method      methodFlags
+	rails       rail.Run
+	host        rail.Host
+	clusters    int
+	topology    string
+	slowdown    []string
+	parts       int
+	elastic     bool
+	pin         string
+	maxSweeps   uint64
+	maxTime     time.Duration
+	peerTimeout time.Duration
+	recover     string
+	suspect     time.Duration
+	spares      int
+	keepers     int
+	joinTimeout time.Duration
+	seed        uint64
+	initial     string
+	order       string
+	partition   string
+	weights     []float64
+	mtu         int
+	protect     string
+	rows        rowFlags
+	params      []string
+	stepMode    string
+	balance     string
+	trace       traceFlags
+	rendezvous  string
+	secretFile  string
+	pages       *pages    // that show the run; nil for none
+	label       string    // of the run on a terminal and on the page; empty: chosen there
+	observed    *observed // the run in progress; nil without pages
+	status      string
+	page        *pageFlags // of status
+	outputHost  string     // that writes the outputs of a lost process; empty: this one was not lost
+	enclosing   enclosureFlags
+	from        *checkpoint.Found // the checkpoint that the run continues; nil for none
+	saver       *saver            // writes checkpoints; nil for none
 
 	taskFlags
 	watch func(launch.Progress) // follows the run; nil for none

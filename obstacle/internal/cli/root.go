@@ -67,7 +67,7 @@ func MainWith(ctx context.Context, by Identify, args []string, c *catalog.Set, i
 	defer a.end()
 	err := root.ExecuteContext(ctx)
 	if err != nil && err.Error() != "" {
-		fmt.Fprintf(errs, "%s %v\n", a.painter(errs)(red, "obstacle:"), err)
+		a.tell(fmt.Sprintf("%s %v\n", a.painter(errs)(red, "obstacle:"), err))
 	}
 	return exitCode(err)
 }
@@ -140,7 +140,7 @@ func (a *app) start() error {
 	if err != nil {
 		return failed(err)
 	}
-	a.above = &above{w: a.err}
+	a.above = &above{w: a.err, colours: a.colours(a.err)}
 	var w io.Writer = a.above
 	if a.logFormat == "text" {
 		w = zerolog.ConsoleWriter{Out: w, NoColor: !a.colours(a.err), TimeFormat: "15:04:05.000"}
@@ -184,11 +184,14 @@ func (a *app) print(v any, text func(w io.Writer)) error {
 	} else {
 		text(&all)
 	}
-	if _, err := all.WriteTo(a.out); err != nil {
+	if _, err := a.out.Write(visible(all.Bytes(), a.colours(a.out))); err != nil {
 		return failed(fmt.Errorf("cannot print the answer: %w", err))
 	}
 	return nil
 }
+
+// tell writes text to stderr.
+func (a *app) tell(text string) { _, _ = a.err.Write(visible([]byte(text), a.colours(a.err))) }
 
 func terminal(w io.Writer) bool {
 	f, is := w.(*os.File)

@@ -94,7 +94,8 @@ func (a *app) keyIdentity(key driver.Key) (rendezvous.Identity, error) {
 func (a *app) secret(ctx context.Context, name string) ([]byte, error) {
 	if name != "-" {
 		i, err := os.Stat(name)
-		mounted := err == nil && i.Mode().Perm() == 0o440 // as Kubernetes mounts a Secret for the group of the process
+		// Kubernetes mounts a Secret so, of root, for the group of the process.
+		mounted := err == nil && i.Mode().Perm() == 0o440 && !input.Own(i)
 		if err == nil && runtime.GOOS != "windows" && i.Mode().IsRegular() && i.Mode().Perm()&0o077 != 0 && !mounted {
 			a.log.Warn().Str("file", name).Msg("other users of this host can read the run's secret: chmod 600")
 		}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -46,7 +45,7 @@ func (a *app) serve(flag, address string, guarded bool, h http.Handler, notice f
 	server.SetKeepAlivesEnabled(false)
 	var done sync.WaitGroup
 	done.Go(func() { _ = server.Serve(l) })
-	fmt.Fprint(a.err, notice(l.Addr()))
+	a.tell(notice(l.Addr()))
 	return func() { _ = server.Close(); done.Wait() }, nil
 }
 

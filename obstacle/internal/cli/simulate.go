@@ -32,7 +32,7 @@ Exit codes are those of solve. --max-time is virtual time.`,
 				return err
 			}
 			defer q.pages.close()
-			return cmp.Or(a.simulate(c.Context(), q, s, args[0], machines), q.pages.save())
+			return cmp.Or(a.simulate(c.Context(), q, s, args[0], machines), a.report(c.Context(), q.pages, q.peerTimeout))
 		},
 	}
 	f := c.Flags()
@@ -106,9 +106,7 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 	if err := a.simulateAll(ctx, runs); err != nil {
 		return err
 	}
-	if err := q.trace.writeVirtual(r.result); err != nil {
-		return err
-	}
+	traces := q.trace.writeVirtual(r.result)
 	alone, about := reference(one, r)
 	coarse, _ := reference(onCoarser(one), cmp.Or(r.coarser, r))
 	r.against(alone, coarse)
@@ -122,8 +120,7 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 		Events: r.result.Events, Segments: r.figures.Segments, WallSeconds: r.wall.Seconds(),
 		SegmentsPerSecond: float64(r.figures.Segments) / r.wall.Seconds(),
 	}
-	if err := a.print(&out, out.Text); err != nil {
-		return err
-	}
-	return r.verdict()
+	err = a.print(&out, out.Text)
+	traces.limit = patience(q.peerTimeout, len(r.result.Ranks)*q.trace.mib<<20)
+	return cmp.Or(err, a.finish(ctx, traces), r.verdict())
 }

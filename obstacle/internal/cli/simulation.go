@@ -281,7 +281,7 @@ func (r *virtualRun) simulate(ctx context.Context, bars *progress.Bars) {
 	began := time.Now()
 	r.residuals = figure.Record(nil, 0, 1)
 	seen := r.pages.observeVirtual(r)
-	bar := bars.Add(r.name(), r.Solver.Tolerance)
+	bar := bars.Add(shown(r.name()), r.Solver.Tolerance)
 	defer bar.Remove()
 	r.Watch = func(p simulate.Progress) {
 		r.residuals = figure.Record(r.residuals, p.Virtual.Seconds(), p.Residual)

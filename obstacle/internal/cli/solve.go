@@ -142,7 +142,7 @@ func (a *app) solveHere(c *cobra.Command, s *solveFlags, ref string) error {
 	if err != nil {
 		return err
 	}
-	s.page.status, q.statusTokenFile = q.status != "", s.page.tokenFile
+	s.page.status, q.page = q.status != "", &s.page
 	if q.pages, err = a.openPages(&s.page); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (a *app) solveHere(c *cobra.Command, s *solveFlags, ref string) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(a.answer(ctx, q, w, o, steps, out, places), q.pages.save())
+	return cmp.Or(a.answer(ctx, q, w, o, steps, out, places), a.report(ctx, q.pages, q.peerTimeout))
 }
 
 // answer evaluates, writes and prints the result of a run. After an error it still writes and prints everything else,
@@ -184,7 +184,9 @@ func (a *app) answer(
 	defer stop()
 	wrong = cmp.Or(wrong, q.enclosing.enclose(enclosing, s, end, o.U, &e, places))
 	writing := time.Now()
-	s.Outputs = a.write(w, o, steps, out, end)
+	files := a.write(w, o, steps, out, end)
+	files.limit = patience(q.peerTimeout, outputBytes*len(o.U))
+	s.Outputs = files.prompt()
 	for i := range s.Outputs {
 		if o := &s.Outputs[i]; q.outputHost != "" {
 			o.Host = q.outputHost
@@ -198,7 +200,7 @@ func (a *app) answer(
 		a.log.Warn().Msg("the run failed, and its answer is solved all the same: " + s.Failure)
 	}
 	err = a.print(s, s.Text)
-	return cmp.Or(err, unsaved, unwritten(s.Outputs), failed(wrong), verdict(s))
+	return cmp.Or(err, unsaved, a.finish(ctx, files), failed(wrong), verdict(s))
 }
 
 // unevaluated returns the evaluation of an answer whose evaluation failed.
@@ -211,25 +213,30 @@ func unevaluated(why string) verify.Evaluation {
 	}
 }
 
-// write writes the files of an answer. An error of one does not affect the others.
-func (a *app) write(w *work, o *launch.Outcome, steps *recorder, out []string, end *problem.Problem) []report.Output {
-	all := []report.Output{}
+// outputBytes is the number of bytes that files hold for each value, at most about.
+const outputBytes = 100
+
+// write begins to write the files of an answer. An error of one does not affect the others.
+func (a *app) write(w *work, o *launch.Outcome, steps *recorder, out []string, end *problem.Problem) *writings {
+	all := &writings{}
 	pressed, noForce := force(w, o, out)
+	answer := output.Solution{Problem: end, U: o.U, Force: pressed, Extra: steps.option.extra()}
 	for _, name := range out {
-		var err error
 		series := steps.find(name)
 		switch {
 		case series != nil: // written during the run
-			err = series.close()
+			all.begin(name, series.close)
 		case output.IsExercise(name):
-			err = steps.option.write(name)
+			all.begin(name, func() error { return steps.option.write(name) })
 		default:
-			err = output.Write(name, output.Solution{Problem: end, U: o.U, Force: pressed, Extra: steps.option.extra()})
-			if err == nil && noForce != nil && output.HoldsForce(name) {
-				err = fmt.Errorf("output %s: written without the contact force: %w", name, noForce)
-			}
+			all.begin(name, func() error {
+				err := output.Write(name, answer)
+				if err == nil && noForce != nil && output.HoldsForce(name) {
+					err = fmt.Errorf("output %s: written without the contact force: %w", name, noForce)
+				}
+				return err
+			})
 		}
-		all = append(all, outcomeOf(name, err))
 	}
 	return all
 }
@@ -293,7 +300,7 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	}
 	bars := a.bars()
 	defer a.closeBars(bars)
-	bar := bars.Add(cmp.Or(q.label, w.spec.Name()), q.tol)
+	bar := bars.Add(shown(cmp.Or(q.label, w.spec.Name())), q.tol)
 	defer bar.Remove()
 	follow := plan.Watch
 	hint := ""

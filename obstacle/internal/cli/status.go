@@ -1,20 +1,15 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"os"
 
+	"github.com/p2pdc/p2pdc/internal/input"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
-	"github.com/p2pdc/p2pdc/obstacle/internal/page"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
@@ -27,17 +22,15 @@ func (a *app) serveStatus(q *request, w *work, s *launch.Status) (stop func(), e
 	if err != nil {
 		return nil, usage("--status %q: want HOST:PORT, or PORT on loopback", q.status)
 	}
-	name, _ := os.Hostname()
-	guard := page.Guard{Names: []string{name, host}, Loopback: loopbackHost(host)}
+	guard, err := q.page.guard(host)
+	if err != nil {
+		return nil, err
+	}
 	with := ""
 	switch {
-	case q.statusTokenFile != "":
-		if guard.Token, err = readToken(q.statusTokenFile); err != nil {
-			return nil, badInput(err)
-		}
-		with = " --http-token-file " + q.statusTokenFile
-	case !guard.Loopback:
-		guard.Token = rand.Text()
+	case q.page.tokenFile != "":
+		with = " --http-token-file " + q.page.tokenFile
+	case guard.Token != "":
 		with = " --http-token-file FILE, with the token " + guard.Token + " in FILE"
 	}
 	notice := func(at net.Addr) string {
@@ -63,7 +56,7 @@ func (a *app) liveRun(ctx context.Context, address, tokenFile, file string) (*re
 		if err != nil {
 			return nil, badInput(openMistake("--of", file, err, "obstacle solve … --format json > "+file+" makes one"))
 		}
-		if err := json.NewDecoder(bytes.NewReader(text)).Decode(live); err != nil {
+		if err := json.Unmarshal(text, live); err != nil {
 			return nil, usage("--of %s: not the JSON of obstacle solve: %w", file, err)
 		}
 		return live, nil
@@ -97,8 +90,12 @@ func (a *app) liveRun(ctx context.Context, address, tokenFile, file string) (*re
 	if r.StatusCode != http.StatusOK {
 		return nil, failed(fmt.Errorf("%s answers %s: it is not obstacle solve --status", address, r.Status))
 	}
-	if err := json.NewDecoder(io.LimitReader(r.Body, statusBytes)).Decode(live); err != nil {
-		return nil, failed(errors.Join(fmt.Errorf("%s is not obstacle solve --status", address), err))
+	text, err := input.All(r.Body, statusBytes)
+	if err == nil {
+		err = json.Unmarshal(text, live)
+	}
+	if err != nil {
+		return nil, failed(fmt.Errorf("%s is not obstacle solve --status: %w", address, err))
 	}
 	return live, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/meet"
 	"github.com/p2pdc/p2pdc/obstacle/internal/peer"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
 // placeTime bounds the attempts of a process to join at one place, before it reads the file again.
@@ -41,10 +42,12 @@ func (a *app) takePart(ctx context.Context, s *solveFlags) error {
 		return a.answerInstead(ctx, s, work, spec, out)
 	}
 	o.Over = func(solved bool) { q.over.Store(true); q.solved.Store(solved) }
-	if q.OneHost {
-		o.Listen = "127.0.0.1"
-	}
 	var err error
+	if q.OneHost {
+		if o.Listen, err = driver.Loopback(); err != nil {
+			return failed(err)
+		}
+	}
 	if q.meeting == "" {
 		secret, wrong := a.secret(ctx, q.secretFile)
 		if wrong != nil {

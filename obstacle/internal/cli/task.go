@@ -238,7 +238,11 @@ func (q *request) whereToMeet() (err error) {
 	}
 	if t.Rank == 0 {
 		if q.rendezvous = ":0"; t.OneHost {
-			q.rendezvous = "127.0.0.1:0"
+			loopback, err := driver.Loopback()
+			if err != nil {
+				return failed(err)
+			}
+			q.rendezvous = net.JoinHostPort(loopback, "0")
 		}
 	}
 	return badInput(meet.Check(t.meeting))
@@ -315,7 +319,11 @@ func (a *app) lead(ctx context.Context, q *request, p *launch.Plan) error {
 func (a *app) ownPeer(q *request, exe, address string, line []byte) error {
 	args := a.peerArgs(q, address, 0)
 	if q.OneHost {
-		args = append(args, "--listen", "127.0.0.1")
+		loopback, err := driver.Loopback()
+		if err != nil {
+			return failed(err)
+		}
+		args = append(args, "--listen", loopback)
 	}
 	if q.trace.file != "" {
 		args = append(args, q.trace.args(traceName(q.trace.file, 0))...)

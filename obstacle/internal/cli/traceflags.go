@@ -86,26 +86,30 @@ func (t *traceFlags) recorded(name string, o *peer.Options, log zerolog.Logger, 
 	return errors.Join(run(), file.Write())
 }
 
-// writeVirtual writes a file for each rank of a simulation.
-func (t *traceFlags) writeVirtual(r *simulate.Result) error {
+// writeVirtual begins to write a file for each rank of a simulation.
+func (t *traceFlags) writeVirtual(r *simulate.Result) *writings {
+	all := &writings{}
 	if t.file == "" || r == nil {
-		return nil
+		return all
 	}
 	of := map[string][]*trace.Node{}
 	for _, n := range r.Traces {
 		of[n.Name] = append(of[n.Name], n)
 	}
-	for rank := range r.Ranks {
-		nodes := of[virtual.NameOf(iterate.Rank(rank))]
-		err := save(traceName(t.file, rank), func(w io.Writer) error {
-			_, err := w.Write(trace.Append(nil, nodes...))
-			return err
-		})
-		if err != nil {
-			return failed(err)
+	all.begin(t.file, func() error { // one file after another, for want of memory
+		for rank := range r.Ranks {
+			nodes := of[virtual.NameOf(iterate.Rank(rank))]
+			err := save(traceName(t.file, rank), func(w io.Writer) error {
+				_, err := w.Write(trace.Append(nil, nodes...))
+				return err
+			})
+			if err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
+	return all
 }
 
 // traced are the processes that a launcher has started. It passes the signals for traces on to them.

@@ -149,7 +149,7 @@ func (r *run) shutdown(cancel context.CancelFunc) {
 		_ = s.conn.Send(rendezvous.Bye{Early: !r.solved.Load()}) // the end of the connection ends it, too
 		s.conn.Close()
 	}
-	timeout := killTime
+	timeout, killWait := killTime, killTime
 	all := slices.Concat(r.members, r.retired, r.spares, r.starting)
 	hangUp := context.AfterFunc(r.ctx, func() { // on a request to end at once
 		for _, m := range r.members {
@@ -175,7 +175,10 @@ func (r *run) shutdown(cancel context.CancelFunc) {
 			r.Log.Warn().Int("rank", m.rank).Msg("the peer's process did not end: killing it")
 			timeout = 0
 			m.child.Kill()
-			<-m.ended
+			if !closedWithin(killWait, m.ended) { // it waits for storage that does not answer
+				r.Log.Warn().Int("rank", m.rank).Str("process", m.child.Name()).Msg("the peer's process could not be killed")
+				killWait = 0
+			}
 		}
 	}
 	cancel()

@@ -7,12 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"time"
+
+	"github.com/p2pdc/p2pdc/internal/input"
 )
 
 // Place is where a run can be joined.
@@ -50,7 +51,7 @@ func Check(directory string) error {
 		return fmt.Errorf("--meet: %w", err)
 	case !i.IsDir():
 		return fmt.Errorf("--meet %s: not a directory", directory)
-	case !own(i):
+	case !input.Own(i):
 		return fmt.Errorf("--meet %s: it belongs to another user, who could read the run's key; name a directory of yours",
 			directory)
 	case runtime.GOOS != "windows" && i.Mode().Perm()&0o022 != 0:
@@ -141,14 +142,14 @@ func read(name string) (p Place, err error) {
 	switch {
 	case err != nil:
 		return p, fmt.Errorf("--meet: %w", err)
-	case !i.Mode().IsRegular() || !own(i) || runtime.GOOS != "windows" && i.Mode().Perm()&0o077 != 0:
+	case !i.Mode().IsRegular() || !input.Own(i) || runtime.GOOS != "windows" && i.Mode().Perm()&0o077 != 0:
 		return p, fmt.Errorf("--meet: %s is not a file that only you can read and write (it has mode %04o): delete it",
 			name, i.Mode().Perm())
 	}
 	if err = Check(filepath.Dir(name)); err != nil {
 		return p, err
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	text, err := input.All(f, maxBytes)
 	if err != nil {
 		return p, fmt.Errorf("--meet %s: %w", name, err)
 	}
@@ -157,10 +158,7 @@ func read(name string) (p Place, err error) {
 
 // decode decodes a file.
 func decode(name string, text []byte) (p Place, err error) {
-	if err = errors.New("it is too long"); len(text) <= maxBytes {
-		err = json.Unmarshal(text, &p)
-	}
-	if err == nil && p.Refused == "" && (len(p.Addresses) == 0 || len(p.Key) == 0) {
+	if err = json.Unmarshal(text, &p); err == nil && p.Refused == "" && (len(p.Addresses) == 0 || len(p.Key) == 0) {
 		err = errors.New("no address or no key")
 	}
 	if err != nil {

@@ -24,7 +24,7 @@ func (e *endpoint) sessions() []rendezvous.Session {
 func describe(i p2psap.SessionInfo) rendezvous.Session {
 	c := rendezvous.Channel{
 		Name: i.Name, Mode: i.Conditions.Mode.String(), Locality: i.Conditions.Locality.String(), Why: i.LocalityReason,
-		Network: i.Conditions.Network.String(), NetworkWhy: i.NetworkReason, Moves: i.Moves,
+		Network: i.Conditions.Network.String(), NetworkWhy: i.NetworkReason, PathDown: i.PathDown, Moves: i.Moves,
 		Composition: i.Composition, Protection: i.Protection,
 		Epoch: int(i.Epoch), Changes: i.Changes, PauseSeconds: i.LastPause.Seconds(),
 		Lossy: i.Conditions.Lossy, PathLoss: i.Path.Loss, SegmentBytes: i.SegmentSize,

@@ -10,12 +10,19 @@ type Output struct {
 	File  string `json:"file"`
 	Host  string `json:"host,omitempty"`  // that has the file, if the process that started the run was lost; File is absolute
 	Error string `json:"error,omitempty"` // why it is missing or incomplete; "" if it was written
+
+	// Pending states that the file was still being written when the answer was printed. The exit code is that of the end.
+	Pending bool `json:"pending,omitempty"`
 }
 
 // line writes whether the file was written, with a separator after the first word.
 func (o *Output) line(w io.Writer, separator string) {
 	if o.Error != "" {
 		fmt.Fprintf(w, "NOT WRITTEN%s%s\n", separator, o.Error)
+		return
+	}
+	if o.Pending {
+		fmt.Fprintf(w, "not yet written%s%s\n", separator, o.File)
 		return
 	}
 	on := ""

@@ -102,12 +102,17 @@ func below(protection []string) string {
 	return "; over " + strings.Join(protection, ", ")
 }
 
-// whyThere returns the reasons for the place of a session and, if it does not use the best network of this place, for its network.
+// whyThere returns the reasons for the place of a session, for its network if that is not the best one of this place, and for a
+// data path that is down.
 func whyThere(s Session) string {
-	if s.NetworkWhy == "" || s.Network != p2psap.Ethernet.String() {
-		return s.Why
+	why := s.Why
+	if s.NetworkWhy != "" && s.Network == p2psap.Ethernet.String() {
+		why += "; " + s.NetworkWhy
 	}
-	return s.Why + "; " + s.NetworkWhy
+	if s.PathDown != "" {
+		why += "; the data path is down: " + s.PathDown
+	}
+	return why
 }
 
 // alike groups sessions by column, place, network and composition.

@@ -25,7 +25,7 @@ func TestLiveText(t *testing.T) {
 		}},
 		{From: 1, To: 0, RTT: nullable.NaN(), Channel: rendezvous.Channel{
 			Name: "agree/0-1", Column: "sync intra ether", Locality: "same host", Why: "w", Composition: sync,
-			Network: "ether",
+			Network: "ether", PathDown: "nothing is acknowledged",
 		}},
 	}}
 	var out bytes.Buffer
@@ -39,7 +39,7 @@ ReliableFIFO     x
 Parity                x
 [1] sync intra ether, same host, network ether
     agree/0-1, at peer 0: w; another user, round trip 0.2 ms; epoch 0, 0 changes, 3 messages sent, 0 received
-    agree/0-1, at peer 1: w; epoch 0, 0 changes, 0 messages sent, 0 received
+    agree/0-1, at peer 1: w; the data path is down: nothing is acknowledged; epoch 0, 0 changes, 0 messages sent, 0 received
 [2] async intra ether, same host (measured: far) (high loss), network shm; over Seal
     halo/0-1, at peer 0: w; epoch 2, 1 change, 0 messages sent, 0 received
 `, out.String())

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/input"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+)
+
+// slowStorage is the speed of the slowest storage for which the program waits, in bytes a second.
+const slowStorage = 10 << 20
+
+// answersWithin is the time after which the answer is printed although files are still being written.
+const answersWithin = time.Second
+
+// patience returns how long the program waits for storage: --peer-timeout, and the time that slow storage needs for some
+// bytes.
+func patience(peerTimeout time.Duration, bytes int) time.Duration {
+	return peerTimeout + time.Duration(float64(bytes)/slowStorage*float64(time.Second))
+}
+
+// patient returns the context of a wait for storage, which lasts at most for a limit. It ends with ctx, unless that has
+// already ended: then the user has asked for the end before, and files are still written.
+func patient(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	why := fmt.Errorf("it has not answered for %v (--peer-timeout)", limit.Round(time.Second))
+	return context.WithTimeoutCause(ctx, limit, why)
+}
+
+// limited calls write, which blocks for ever if storage does not answer. It returns an error at the end of patient, and
+// leaves the call blocked.
+func limited(ctx context.Context, limit time.Duration, write func() error) error {
+	ctx, cancel := patient(ctx, limit)
+	defer cancel()
+	_, err := input.Within(ctx, func() (struct{}, error) { return struct{}{}, write() })
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return &unanswered{err}
+	}
+	return err
+}
+
+// unanswered is the error of storage that does not answer.
+type unanswered struct{ error }
+
+// writings are the files of an answer. Each is written by a goroutine of its own, so that storage that does not answer
+// holds back neither the answer nor another file.
+type writings struct {
+	limit time.Duration // of the wait for each
+	all   []*writing
+}
+
+type writing struct {
+	name  string
+	late  bool // the answer was printed before the file was written
+	ended chan struct{}
+	err   error // once it has ended
+}
+
+// begin calls write, which writes a file.
+func (w *writings) begin(name string, write func() error) {
+	f := &writing{name: name, ended: make(chan struct{})}
+	w.all = append(w.all, f)
+	go func() {
+		defer close(f.ended)
+		f.err = write()
+	}()
+}
+
+// prompt returns the entries of the files for the answer, once all are written or after a short time.
+func (w *writings) prompt() []report.Output {
+	enough := time.After(answersWithin)
+	out := []report.Output{}
+	for _, f := range w.all {
+		select {
+		case <-f.ended:
+		case <-enough:
+			enough = closed
+		}
+		select {
+		case <-f.ended:
+			out = append(out, outcomeOf(f.name, f.err))
+		default:
+			f.late = true
+			out = append(out, report.Output{File: f.name, Pending: true})
+		}
+	}
+	return out
+}
+
+// closed is a channel of the past.
+var closed = func() <-chan time.Time { c := make(chan time.Time); close(c); return c }()
+
+// finish waits for the files after the answer was printed, and returns the exit error of those that were not written.
+func (a *app) finish(ctx context.Context, w *writings) error {
+	var out []report.Output
+	ctx, cancel := patient(ctx, w.limit)
+	defer cancel()
+	for _, f := range w.all {
+		select {
+		case <-f.ended:
+		case <-ctx.Done():
+		}
+		select {
+		case <-f.ended:
+			if f.late && f.err == nil {
+				a.say(f.name + ": written")
+			}
+			out = append(out, outcomeOf(f.name, f.err))
+		default:
+			why := context.Cause(ctx)
+			if errors.Is(why, context.Canceled) {
+				why = errors.New("the wait for its storage was interrupted")
+			}
+			out = append(out, outcomeOf(f.name, fmt.Errorf("output %s: %w", f.name, why)))
+		}
+	}
+	return unwritten(out)
+}

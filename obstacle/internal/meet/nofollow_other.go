@@ -1,0 +1,5 @@
+//go:build !unix
+
+package meet
+
+const noFollow = 0
