@@ -240,7 +240,7 @@ func FuzzQuery(f *testing.F) {
 	const token = "0123456789abcdef"
 	for _, query := range []string{
 		"run=0&whole", "run=0&axis=2&plane=3", "run=9223372036854775807&axis=2&plane=9223372036854775807", "run=-1&axis=-1&plane=-1",
-		"run=NaN&axis=1e300&plane=0x1", "run=0&axis=3&plane=0", "run=0;axis=1", "%zz&run=%00", "token=" + token, "token=&token=" + token,
+		"run=NaN&axis=1e300&plane=0x1", "run=-1&axis=0&plane=0", "run=0&axis=3&plane=0", "run=0;axis=1", "%zz&run=%00", "token=" + token, "token=&token=" + token,
 	} {
 		for _, path := range []string{"/field", "/", "/events/", "/metrics", "/main.js", "//field", "/../field", "/field/"} {
 			f.Add(path, query, "127.0.0.1:8080", token)

@@ -100,6 +100,9 @@ func FuzzMember(f *testing.F) {
 		}
 		f.Add(b, int8(rank), uint8(parts))
 	}
+	for _, rank := range []int{-1, 2, math.MaxInt8} {
+		add(rank, 1, assign(func(*rendezvous.Assign) {})...)
+	}
 	far := problem.Box{Lo: [3]int{0, 0, most}, Hi: [3]int{most, most, most}}
 	for _, method := range []string{problem.Richardson, problem.SOR, problem.Multigrid, problem.Schwarz, "none"} {
 		for _, scheme := range []string{"sync", "async", "delay:9223372036854775807", "hybrid", "none"} {
