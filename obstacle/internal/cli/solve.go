@@ -185,8 +185,8 @@ func (a *app) answer(
 	wrong = cmp.Or(wrong, q.enclosing.enclose(enclosing, s, end, o.U, &e, places))
 	writing := time.Now()
 	files := a.write(w, o, steps, out, end)
-	files.limit = patience(q.peerTimeout, outputBytes*len(o.U))
-	s.Outputs = files.prompt()
+	files.wait(q.peerTimeout, outputBytes*len(o.U))
+	s.Outputs = files.prompt(ctx)
 	for i := range s.Outputs {
 		if o := &s.Outputs[i]; q.outputHost != "" {
 			o.Host = q.outputHost
