@@ -70,3 +70,19 @@ func TestAFileThatHangsHoldsNothingBack(t *testing.T) {
 	require.Equal(t, "no room", w.prompt(t.Context())[0].Error)
 	require.ErrorContains(t, (&app{}).finish(t.Context(), w), "1 of 1 files were not written: no room")
 }
+
+// A step of a time series that hangs holds the run up once, for the limit, and ends the series.
+func TestAStepThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, hangs, calls := &timeSeries{name: "s.pvd"}, make(chan struct{}), 0
+		begin := time.Now()
+		for range 3 {
+			s.write(patience(10*time.Second, slowStorage), func() error { calls++; <-hangs; return nil })
+		}
+		require.Equal(t, 11*time.Second, time.Since(begin))
+		require.Equal(t, 1, calls)
+		require.EqualError(t, s.close(), "output s.pvd: it has not answered for 11s (--peer-timeout)")
+		close(hangs)
+		synctest.Wait()
+	})
+}
