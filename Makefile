@@ -1,7 +1,7 @@
 # make test runs nearly every test function, with few seeds and draws and on small grids: tests of real processes
 # that take seconds and have shorter siblings are left to make check. That runs all in full, and adds gofmt, vet,
 # the linter, the race detector and more builds. A change must pass make check and make verbs, which continuous
-# integration runs. make stress runs for hours.
+# integration runs. make stress runs for days.
 # All targets need Go, git, make and access to Go modules. The race detector needs a C compiler.
 
 GO       ?= go
@@ -146,8 +146,8 @@ sim:
 	$(GO) test ./internal/sim -run 'TestFalseStops' -count=1 -v -timeout 3h -stops.count=$(SEEDS)
 	$(GO) test ./p2psap -run 'TestChanges$$' -count=1 -v -change.count=$(CHANGESEEDS) -change.goal=1000
 
-# Runs for hours: more seeds of the simulations, more draws of the property tests, all tests
-# under the race detector, and the tests of real processes and sockets ten times.
+# Runs for days: more seeds of the simulations, more draws of the property tests, all tests under the race detector, the
+# tests of real processes and sockets ten times, and every fuzz target for an hour.
 stress: SEEDS = 10000
 stress:
 	$(MAKE) sim SEEDS=$(SEEDS)
@@ -156,6 +156,7 @@ stress:
 	$(GO) test ./p2psap -run EveryInterleaving -count=1 -timeout 6h -exhaust.big
 	$(GO) test -race -count=1 -timeout 2h ./...
 	$(GO) test -count=10 -timeout 2h $(SHELLS)
+	$(MAKE) fuzz FUZZTIME=1h
 
 # Runs every fuzz target for FUZZTIME. Minimising interesting inputs, a minute each by default,
 # would use most of that time.

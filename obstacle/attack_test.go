@@ -186,7 +186,7 @@ func TestAttackOnTheWire(t *testing.T) {
 func TestDifferentProtection(t *testing.T) {
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "8", "--peers", "1", "--protect", "never")
 	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--protect", "always")
-	require.Equal(t, 1, p.wait(patience))
+	require.Equal(t, 2, p.wait(patience))
 	p.said("different protection: the run has --protect never, this peer --protect always")
 	r.said("different protection: .*the run waits for a replacement")
 	p = start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--protect", "never")

@@ -59,7 +59,7 @@ func TestPeersByHand(t *testing.T) {
 	r.said("does not know the run's secret")
 
 	seat := join("--secret-file", secret, "--seat", "7")
-	require.Equal(t, 1, seat.wait(patience))
+	require.Equal(t, 2, seat.wait(patience))
 	seat.said("rank 7 is taken or invalid in a run of 2 peers")
 
 	first := join("--secret-file", secret, "--problem", "membrane")
@@ -78,7 +78,7 @@ func TestPeersByHand(t *testing.T) {
 func TestPeerOfAnotherProblem(t *testing.T) {
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "1")
 	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--problem", "ball3d")
-	require.Equal(t, 1, p.wait(patience))
+	require.Equal(t, 2, p.wait(patience))
 	p.said("different problems: the run solves membrane .*, this peer was started for ball3d")
 	r.said("refused the peer .*: different problems")
 	p = start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--problem", "membrane")
@@ -277,7 +277,7 @@ func TestSecretByStandardInput(t *testing.T) {
 	// The peer reports its failure itself, since the launcher may have another user.
 	r, address, _ = waiting(t, "solve", "membrane", "--n", "10", "--peers", "1")
 	wrong := startWith(t, strings.NewReader("the secret of this run\n"), "peer", "--rendezvous", address, "--problem", "ball3d", "--secret-file", "-")
-	require.Equal(t, 1, wrong.wait(patience))
+	require.Equal(t, 2, wrong.wait(patience))
 	wrong.said("different problems")
 	r.said("refused the peer .*: different problems") // and waits for another one
 	r.signal(syscall.SIGINT)

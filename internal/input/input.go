@@ -56,13 +56,22 @@ func CheckSize(info fs.FileInfo, limit int64) error {
 }
 
 // All reads r to its end, and returns an error if there are more than limit bytes.
-func All(r io.Reader, limit int64) ([]byte, error) {
+func All(r io.Reader, limit int64) ([]byte, error) { return after(nil, r, limit) }
+
+// after is All for what is left of r after a header.
+func after(header []byte, r io.Reader, limit int64) ([]byte, error) {
 	var all bytes.Buffer
-	n, err := all.ReadFrom(io.LimitReader(r, limit+1))
+	if f, is := r.(*os.File); is { // the memory of a large file is allocated once
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			all.Grow(int(min(info.Size(), limit)) + bytes.MinRead)
+		}
+	}
+	all.Write(header)
+	_, err := all.ReadFrom(io.LimitReader(r, limit+1-int64(len(header))))
 	switch {
 	case err != nil:
 		return nil, reason(err)
-	case n > limit:
+	case int64(all.Len()) > limit:
 		return nil, fmt.Errorf("it has more than the %d bytes allowed", limit)
 	}
 	return all.Bytes(), nil
@@ -78,7 +87,7 @@ func Headed(r io.Reader, limit int64, n int, check func(header []byte) error) ([
 	if err := check(header); err != nil {
 		return nil, err
 	}
-	return All(io.MultiReader(bytes.NewReader(header), r), limit)
+	return after(header, r, limit)
 }
 
 // Line reads the first line of r with its end, or all of r if it has no line. A line has at most limit bytes.

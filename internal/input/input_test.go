@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,6 +36,28 @@ func TestReadFile(t *testing.T) {
 	}
 	_, err = ReadFile("/proc/self/status", 10) // its size is 0
 	require.EqualError(t, err, "it has more than the 10 bytes allowed")
+}
+
+// The memory for a file is allocated once.
+func TestMemory(t *testing.T) {
+	const size = 16 << 20
+	name := filepath.Join(t.TempDir(), "large")
+	require.NoError(t, os.WriteFile(name, make([]byte, size), 0o600))
+	for what, read := range map[string]func(f *os.File) ([]byte, error){
+		"All":    func(f *os.File) ([]byte, error) { return All(f, 1<<40) },
+		"Headed": func(f *os.File) ([]byte, error) { return Headed(f, 1<<40, 100, func([]byte) error { return nil }) },
+	} {
+		f, _, err := Open(name, size)
+		require.NoError(t, err)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		all, err := read(f)
+		runtime.ReadMemStats(&after)
+		require.NoError(t, err)
+		require.Len(t, all, size)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(size+size/4), what)
+		require.NoError(t, f.Close())
+	}
 }
 
 // All and Line read no more than their bounds.

@@ -7,6 +7,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -332,5 +334,61 @@ func FuzzManifest(f *testing.F) {
 		again, err := decode(generation{0, 1}, text)
 		require.NoError(t, err)
 		require.Equal(t, m.Boxes, again.Boxes)
+	})
+}
+
+// A directory whose manifest, problem and boxes hold anything is refused, or has a checkpoint of finite values that fits its grid.
+func FuzzSet(f *testing.F) {
+	state := small(f, 1)
+	directory := filepath.Join(f.TempDir(), "c")
+	w, err := Create(directory, "v1")
+	require.NoError(f, err)
+	require.NoError(f, w.Write(state))
+	w.Close()
+	files := map[string][]byte{}
+	for _, name := range names(f, directory) {
+		files[name], err = os.ReadFile(filepath.Join(directory, name))
+		require.NoError(f, err)
+	}
+	print, g := state.Spec.Fingerprint(), generation{0, 1}
+	ofManifest, ofProblem, ofBox := manifestName(g), problemName(print[:]), boxName(g, 0)
+	text, box := files[ofProblem], files[ofBox]
+	var e envelope
+	require.NoError(f, json.Unmarshal(files[ofManifest], &e))
+	f.Add([]byte(e.Checkpoint), text, box)
+	for _, number := range []string{"9223372036854775807", "-1", "4611686018427387904", "NaN", "1e308"} {
+		for _, at := range regexp.MustCompile(`[:\[,] *\d+`).FindAllIndex(e.Checkpoint, -1) {
+			f.Add([]byte(string(e.Checkpoint[:at[0]+1])+number+string(e.Checkpoint[at[1]:])), text, box)
+		}
+	}
+	f.Add([]byte(e.Checkpoint), text[:len(text)/2], box)
+	f.Add([]byte(e.Checkpoint), text, box[:len(box)-8])
+	f.Add([]byte(e.Checkpoint), text, append(slices.Clone(box[:len(box)-8]), 0, 0, 0, 0, 0, 0, 0xf8, 0x7f)) // NaN
+	f.Fuzz(func(t *testing.T, checkpoint, text, box []byte) {
+		// The sums of the files are right, so that what is in them is read.
+		checkpoint = bytes.ReplaceAll(checkpoint, []byte(checksum(files[ofProblem])), []byte(checksum(text)))
+		checkpoint = bytes.ReplaceAll(checkpoint, []byte(checksum(files[ofBox])), []byte(checksum(box)))
+		manifest := fmt.Appendf(nil, `{"version": 1, "program": "v1", "sha256": %q, "checkpoint": %s}`, checksum(checkpoint), checkpoint)
+		to := t.TempDir()
+		for name, content := range files {
+			switch name {
+			case ofManifest:
+				content = manifest
+			case ofProblem:
+				content = text
+			case ofBox:
+				content = box
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(to, name), content, 0o600))
+		}
+		found, err := Open(to, nil)
+		if err != nil {
+			return
+		}
+		require.Len(t, found.U, found.N[0]*found.N[1]*found.N[2])
+		for _, v := range found.U {
+			require.False(t, math.IsNaN(v) || math.IsInf(v, 0))
+		}
+		_, _ = found.Problem()
 	})
 }

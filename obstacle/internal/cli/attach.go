@@ -121,7 +121,7 @@ func (a *app) attach(ctx context.Context, f *attachFlags, keepers []string) erro
 	if err != nil {
 		return badInput(err)
 	}
-	steps, err := newRecorder(w, nil, 1) // f.out names no series: .xdmf is one grid here
+	steps, err := newRecorder(w, nil, 1, 0) // f.out names no series: .xdmf is one grid here
 	if err != nil {
 		return err
 	}

@@ -206,8 +206,8 @@ func (a *app) compare(
 	c.Verdict = report.Judge(contenders(c.Rows, len(all.methods) > 1), rounds)
 	c.Best = a.runBest(ctx, q, ref, all, c.Rows)
 	written := files.write(map[string]func(io.Writer) error{".tex": c.latex}, c.title(), series(c.Rows, len(all.methods) > 1))
-	written.limit = q.peerTimeout
-	c.Outputs = written.prompt()
+	written.wait(q.peerTimeout, 0)
+	c.Outputs = written.prompt(ctx)
 	if i := slices.IndexFunc(c.Outputs, func(o report.Output) bool {
 		return o.Error == "" && files.extension(o.File) != ".tex"
 	}); i >= 0 {

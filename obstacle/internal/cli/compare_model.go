@@ -123,8 +123,8 @@ func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref stri
 	}
 	written := o.files.write(map[string]func(io.Writer) error{".csv": c.CSV, ".tex": c.Latex},
 		fmt.Sprintf("%s, n = %v, %s", c.Problem, c.N, c.Model), simulatedSeries(&c))
-	written.limit = q.peerTimeout
-	c.Outputs = written.prompt()
+	written.wait(q.peerTimeout, 0)
+	c.Outputs = written.prompt(ctx)
 	return cmp.Or(a.print(&c, c.Text), a.finish(ctx, written), worst(rows, (*virtualRun).verdict), interrupted)
 }
 

@@ -2,8 +2,12 @@ package cli
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
@@ -19,6 +23,8 @@ type recorder struct {
 	every   int
 	series  []*timeSeries
 	option  *optionRecord
+
+	peerTimeout time.Duration
 
 	worst     float64 // largest error; NaN without an exact solution
 	worstStep int
@@ -40,8 +46,8 @@ type timeSeries struct {
 const maxStepPoints = 1 << 22
 
 // newRecorder returns the recorder of a run and creates its time series, which need a nonstationary problem.
-func newRecorder(w *work, out []string, every int) (*recorder, error) {
-	r := &recorder{problem: w.problem, every: every, worst: math.NaN(),
+func newRecorder(w *work, out []string, every int, peerTimeout time.Duration) (*recorder, error) {
+	r := &recorder{problem: w.problem, every: every, worst: math.NaN(), peerTimeout: peerTimeout,
 		unboundedBecause: "there are too many steps to evaluate each"}
 	if n := w.problem.Steps(); n > 0 && w.problem.Points() <= maxStepPoints/n {
 		r.bounds = verify.NewStepBounds(w.problem)
@@ -91,9 +97,19 @@ func (r *recorder) step(m int, t float64, u []float64) {
 		return
 	}
 	for _, s := range r.series {
-		if s.err == nil {
-			s.err = s.Add(m, t, output.Solution{Problem: at, U: u, Extra: r.option.extra()})
-		}
+		solution := output.Solution{Problem: at, U: u, Extra: r.option.extra()}
+		s.write(patience(r.peerTimeout, outputBytes*len(u)), func() error { return s.Add(m, t, solution) })
+	}
+}
+
+// write calls add unless an earlier step was not written. The run waits for it, for a limit.
+func (s *timeSeries) write(limit time.Duration, add func() error) {
+	if s.err != nil {
+		return
+	}
+	s.err = limited(context.Background(), limit, add)
+	if _, is := errors.AsType[*unanswered](s.err); is {
+		s.err = fmt.Errorf("output %s: %w", s.name, s.err)
 	}
 }
 
@@ -106,7 +122,12 @@ func (r *recorder) find(name string) *timeSeries {
 	return r.series[i]
 }
 
-func (s *timeSeries) close() error { return cmp.Or(s.err, s.Close()) }
+func (s *timeSeries) close() error {
+	if _, is := errors.AsType[*unanswered](s.err); is { // a step may still be written
+		return s.err
+	}
+	return cmp.Or(s.err, s.Close())
+}
 
 // evaluate computes the residual and the error bound of the assembled answer. For a nonstationary problem it
 // evaluates the end of the last complete step, with the residual of the worst step.

@@ -148,9 +148,9 @@ func (a *app) answerIteration(ctx context.Context, q *iterateFlags, name string,
 		for _, u := range x.X {
 			values += len(u)
 		}
-		files.limit = patience(defaultPeerTimeout, outputBytes*values)
+		files.wait(defaultPeerTimeout, outputBytes*values)
 		files.begin(q.out, func() error { return save(q.out, func(w io.Writer) error { return writeIterate(w, x) }) })
-		s.Outputs = files.prompt()
+		s.Outputs = files.prompt(ctx)
 	}
 	err := a.print(s, func(w io.Writer) {
 		fmt.Fprintf(w, "%s, %s, %d peers: %s, relative residual %.3e after %d sweeps, %.3f s\n",

@@ -104,9 +104,9 @@ func (f *pageFlags) checkToken() error {
 	if f.token != tokenRandom {
 		given = "--http-token " + f.token
 	}
-	switch {
-	case f.token != tokenRandom && f.token != tokenNone:
-		return usage("--http-token %q: want random or none; --http-token-file FILE gives one of yours", f.token)
+	switch err := checkWord("http-token", f.token); {
+	case err != nil:
+		return usage("%w; --http-token-file FILE gives one of yours", err)
 	case f.token == tokenNone && f.tokenFile != "":
 		return usage("--http-token none and --http-token-file exclude each other")
 	case (f.token == tokenNone || f.tokenFile != "") && f.http == "" && f.metrics == "" && !f.status:

@@ -153,6 +153,10 @@ func (f *peerFlags) outcome(err error) error {
 	if errors.Is(err, peer.ErrCutOff) || errors.Is(err, peer.ErrInterrupted) || errors.Is(err, launch.ErrStopped) {
 		return &exitError{ExitStopped, err}
 	}
+	_, unfit := errors.AsType[*peer.UnfitError](err)
+	if _, refused := errors.AsType[*rendezvous.RefusedError](err); refused || unfit { // nothing was run
+		return badInput(err)
+	}
 	return failed(err)
 }
 

@@ -121,6 +121,6 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 		SegmentsPerSecond: float64(r.figures.Segments) / r.wall.Seconds(),
 	}
 	err = a.print(&out, out.Text)
-	traces.limit = patience(q.peerTimeout, len(r.result.Ranks)*q.trace.mib<<20)
+	traces.after = patience(q.peerTimeout, len(r.result.Ranks)*q.trace.mib<<20) // the answer does not name them
 	return cmp.Or(err, a.finish(ctx, traces), r.verdict())
 }

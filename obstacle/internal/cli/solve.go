@@ -138,7 +138,7 @@ func (a *app) solveHere(c *cobra.Command, s *solveFlags, ref string) error {
 	for _, warning := range warnings {
 		a.log.Warn().Msg(warning)
 	}
-	steps, err := newRecorder(w, out, s.outEvery)
+	steps, err := newRecorder(w, out, s.outEvery, q.peerTimeout)
 	if err != nil {
 		return err
 	}
@@ -185,8 +185,8 @@ func (a *app) answer(
 	wrong = cmp.Or(wrong, q.enclosing.enclose(enclosing, s, end, o.U, &e, places))
 	writing := time.Now()
 	files := a.write(w, o, steps, out, end)
-	files.limit = patience(q.peerTimeout, outputBytes*len(o.U))
-	s.Outputs = files.prompt()
+	files.wait(q.peerTimeout, outputBytes*len(o.U))
+	s.Outputs = files.prompt(ctx)
 	for i := range s.Outputs {
 		if o := &s.Outputs[i]; q.outputHost != "" {
 			o.Host = q.outputHost
@@ -243,7 +243,7 @@ func (a *app) write(w *work, o *launch.Outcome, steps *recorder, out []string, e
 
 // solution runs w without outputs and returns the evaluated answer.
 func (a *app) solution(ctx context.Context, q *request, w *work) (*report.Solution, *launch.Outcome, error) {
-	steps, err := newRecorder(w, nil, 1)
+	steps, err := newRecorder(w, nil, 1, 0)
 	if err != nil {
 		return nil, nil, err
 	}

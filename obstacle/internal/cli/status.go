@@ -50,13 +50,13 @@ func (a *app) serveStatus(q *request, w *work, s *launch.Status) (stop func(), e
 
 // liveRun returns the state of the run at an address, or from the JSON in a file.
 func (a *app) liveRun(ctx context.Context, address, tokenFile, file string) (*report.Live, error) {
-	live := &report.Live{}
 	if file != "" {
 		text, err := a.readAll(ctx, "--of", file, statusBytes)
 		if err != nil {
 			return nil, badInput(openMistake("--of", file, err, "obstacle solve … --format json > "+file+" makes one"))
 		}
-		if err := json.Unmarshal(text, live); err != nil {
+		live, err := report.ParseLive(text)
+		if err != nil {
 			return nil, usage("--of %s: not the JSON of obstacle solve: %w", file, err)
 		}
 		return live, nil
@@ -90,9 +90,10 @@ func (a *app) liveRun(ctx context.Context, address, tokenFile, file string) (*re
 	if r.StatusCode != http.StatusOK {
 		return nil, failed(fmt.Errorf("%s answers %s: it is not obstacle solve --status", address, r.Status))
 	}
+	var live *report.Live
 	text, err := input.All(r.Body, statusBytes)
 	if err == nil {
-		err = json.Unmarshal(text, live)
+		live, err = report.ParseLive(text)
 	}
 	if err != nil {
 		return nil, failed(fmt.Errorf("%s is not obstacle solve --status: %w", address, err))

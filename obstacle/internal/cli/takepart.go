@@ -163,7 +163,7 @@ func (a *app) answerInstead(
 	if err != nil {
 		return badInput(err)
 	}
-	steps, err := newRecorder(w, nil, 1)
+	steps, err := newRecorder(w, nil, 1, 0)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ func wordsOf(flag string) []string {
 		"ib-completion": {"spin", "channel", "poll"},
 		"kind":          file.Kinds(),
 		"engine":        engine.Names(),
+		"http-token":    {tokenRandom, tokenNone},
 	}[flag]
 }
 

@@ -13,29 +13,26 @@ import (
 // slowStorage is the speed of the slowest storage for which the program waits, in bytes a second.
 const slowStorage = 10 << 20
 
-// answersWithin is the time after which the answer is printed although files are still being written.
-const answersWithin = time.Second
-
 // patience returns how long the program waits for storage: --peer-timeout, and the time that slow storage needs for some
 // bytes.
 func patience(peerTimeout time.Duration, bytes int) time.Duration {
 	return peerTimeout + time.Duration(float64(bytes)/slowStorage*float64(time.Second))
 }
 
-// patient returns the context of a wait for storage, which lasts at most for a limit. It ends with ctx, unless that has
-// already ended: then the user has asked for the end before, and files are still written.
-func patient(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+// patient returns the context of a wait for storage, which lasts at most for a limit, after another wait. It ends with
+// ctx, unless that has already ended: then the user has asked for the end before, and files are still written.
+func patient(ctx context.Context, limit, before time.Duration) (context.Context, context.CancelFunc) {
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
-	why := fmt.Errorf("it has not answered for %v (--peer-timeout)", limit.Round(time.Second))
+	why := fmt.Errorf("it has not answered for %v (--peer-timeout)", (before + limit).Round(time.Second))
 	return context.WithTimeoutCause(ctx, limit, why)
 }
 
 // limited calls write, which blocks for ever if storage does not answer. It returns an error at the end of patient, and
 // leaves the call blocked.
 func limited(ctx context.Context, limit time.Duration, write func() error) error {
-	ctx, cancel := patient(ctx, limit)
+	ctx, cancel := patient(ctx, limit, 0)
 	defer cancel()
 	_, err := input.Within(ctx, func() (struct{}, error) { return struct{}{}, write() })
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
@@ -50,8 +47,15 @@ type unanswered struct{ error }
 // writings are the files of an answer. Each is written by a goroutine of its own, so that storage that does not answer
 // holds back neither the answer nor another file.
 type writings struct {
-	limit time.Duration // of the wait for each
-	all   []*writing
+	before, after time.Duration // bounds of the waits for them before and after the answer is printed
+	interrupted   bool          // the user has ended the first wait
+	all           []*writing
+}
+
+// wait sets for how long the program waits for the files, which hold about so many bytes. An answer that names all of
+// them is better than one a little earlier: it is printed first only if half of the peer timeout is over.
+func (w *writings) wait(peerTimeout time.Duration, bytes int) {
+	w.before, w.after = patience(peerTimeout/2, bytes), peerTimeout/2
 }
 
 type writing struct {
@@ -71,15 +75,16 @@ func (w *writings) begin(name string, write func() error) {
 	}()
 }
 
-// prompt returns the entries of the files for the answer, once all are written or after a short time.
-func (w *writings) prompt() []report.Output {
-	enough := time.After(answersWithin)
+// prompt returns the entries of the files for the answer, once all are written or some hang. The end of ctx ends the wait.
+func (w *writings) prompt(ctx context.Context) []report.Output {
+	alive := ctx.Err() == nil
+	limited, cancel := patient(ctx, w.before, 0)
+	defer cancel()
 	out := []report.Output{}
 	for _, f := range w.all {
 		select {
 		case <-f.ended:
-		case <-enough:
-			enough = closed
+		case <-limited.Done():
 		}
 		select {
 		case <-f.ended:
@@ -89,17 +94,18 @@ func (w *writings) prompt() []report.Output {
 			out = append(out, report.Output{File: f.name, Pending: true})
 		}
 	}
+	w.interrupted = alive && ctx.Err() != nil
 	return out
 }
-
-// closed is a channel of the past.
-var closed = func() <-chan time.Time { c := make(chan time.Time); close(c); return c }()
 
 // finish waits for the files after the answer was printed, and returns the exit error of those that were not written.
 func (a *app) finish(ctx context.Context, w *writings) error {
 	var out []report.Output
-	ctx, cancel := patient(ctx, w.limit)
+	ctx, cancel := patient(ctx, w.after, w.before)
 	defer cancel()
+	if w.interrupted {
+		cancel()
+	}
 	for _, f := range w.all {
 		select {
 		case <-f.ended:

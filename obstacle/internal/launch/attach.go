@@ -255,8 +255,8 @@ func Attach(
 		}
 	}
 	o = &Outcome{}
-	if err := json.Unmarshal(a.Outcome, o); err != nil {
-		return work, nil, nil, fmt.Errorf("%w: the answer: %w", rendezvous.ErrMalformed, err)
+	if err := rendezvous.Nested(a.Outcome, o); err != nil {
+		return work, nil, nil, fmt.Errorf("the answer: %w", err)
 	}
 	if err := checkAnswer(&a.Work, o); err != nil {
 		return work, nil, nil, err

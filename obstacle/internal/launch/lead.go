@@ -3,7 +3,6 @@ package launch
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"net"
@@ -42,7 +41,7 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	r := newRun(p, s.Record.Settings.Run, driver.Key(s.Record.Settings.Key))
 	r.started = s.Received.Add(-time.Duration(s.Record.ElapsedMS) * time.Millisecond)
 	r.begin, r.epoch, r.term, r.returning, r.active, r.inherits = r.started, s.Term.Epoch, s.Term, true, true, true
-	if err := json.Unmarshal(s.Record.Losses, &r.losses); err != nil {
+	if err := rendezvous.Nested(s.Record.Losses, &r.losses); err != nil {
 		return nil, fmt.Errorf("the losses of the run: %w", err)
 	}
 	for _, m := range r.members {

@@ -116,13 +116,13 @@ func (s *State) view(v *rendezvous.View) error {
 	}
 	if v.Losses != nil {
 		s.Losses = nil
-		if err := json.Unmarshal(v.Losses, &s.Losses); err != nil {
+		if err := rendezvous.Nested(v.Losses, &s.Losses); err != nil {
 			return err
 		}
 	}
 	if v.Moves != nil {
 		s.Moves = nil
-		if err := json.Unmarshal(v.Moves, &s.Moves); err != nil {
+		if err := rendezvous.Nested(v.Moves, &s.Moves); err != nil {
 			return err
 		}
 	}

@@ -220,3 +220,46 @@ func TestReport(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(data[1]), &saved))
 	require.Equal(t, evil, saved.Snapshot.Runs[0].Info.Problem)
 }
+
+// asked is a field that checks what it is asked for.
+type asked struct {
+	constant
+	t *testing.T
+}
+
+func (a asked) Values(ctx context.Context, w Wanted) (*Values, error) {
+	require.GreaterOrEqual(a.t, w.Run, 0)
+	require.GreaterOrEqual(a.t, w.Plane, 0)
+	require.True(a.t, w.Axis >= 0 && w.Axis <= 2)
+	require.True(a.t, !w.Whole || w.Axis == 0 && w.Plane == 0)
+	return a.constant.Values(ctx, w)
+}
+
+// Any request is answered, and without the token by nothing of the run.
+func FuzzQuery(f *testing.F) {
+	const token = "0123456789abcdef"
+	for _, query := range []string{
+		"run=0&whole", "run=0&axis=2&plane=3", "run=9223372036854775807&axis=2&plane=9223372036854775807", "run=-1&axis=-1&plane=-1",
+		"run=NaN&axis=1e300&plane=0x1", "run=-1&axis=0&plane=0", "run=0&axis=3&plane=0", "run=0;axis=1", "%zz&run=%00", "token=" + token, "token=&token=" + token,
+	} {
+		for _, path := range []string{"/field", "/", "/events/", "/metrics", "/main.js", "//field", "/../field", "/field/"} {
+			f.Add(path, query, "127.0.0.1:8080", token)
+			f.Add(path, query, "node1", "")
+		}
+	}
+	f.Add("/field", "run=0&whole", "[::1]:9223372036854775807", "x")
+	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("1")) })
+	f.Fuzz(func(t *testing.T, path, query, host, bearer string) {
+		r := httptest.NewRequest("GET", "/", nil)
+		if path == "/events" { // does not end
+			path = "/"
+		}
+		r.URL.Path, r.URL.RawQuery, r.Host = path, query, host
+		r.Header.Set("Authorization", "Bearer "+bearer)
+		w := httptest.NewRecorder()
+		Handler(Options{Source: source(), Field: asked{t: t}, Metrics: metrics, Guard: Guard{Token: token, Loopback: true}}).ServeHTTP(w, r)
+		knows := bearer == token || r.URL.Query().Get("token") == token
+		require.True(t, knows || w.Code >= 400, "%d", w.Code)
+		require.Less(t, w.Code, 500)
+	})
+}

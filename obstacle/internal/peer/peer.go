@@ -207,10 +207,20 @@ func one(ctx context.Context, o *Options) (again bool, err error) {
 	text := oneLine(err)
 	failed := rendezvous.Result{Epoch: p.commands.newest(), Reason: launch.Failed, Error: text, Lost: lostRank(err)}
 	if p.leader.Send(failed) == nil {
-		return false, &ReportedError{Text: text}
+		var cause error
+		if unfit, is := errors.AsType[*UnfitError](err); is {
+			cause = unfit
+		}
+		return false, &ReportedError{text, cause}
 	}
 	return false, errors.New(text)
 }
+
+// UnfitError is the error of a peer whose own settings do not fit the run.
+type UnfitError struct{ error }
+
+// Unwrap returns the reason.
+func (e *UnfitError) Unwrap() error { return e.error }
 
 // ReportedError is a failure that the launcher knows or has caused by its end.
 type ReportedError struct {
@@ -299,8 +309,8 @@ func (p *peer) note(line string) { p.log.Info().Msg(line) }
 // protection returns that of the run, or an error if this peer requires another one.
 func (p *peer) protection() (p2psap.Protection, error) {
 	if p.Protect != "" && p.Protect != p.welcome.Protect {
-		return 0, fmt.Errorf("different protection: the run has --protect %s, this peer --protect %s",
-			p.welcome.Protect, p.Protect)
+		return 0, &UnfitError{fmt.Errorf("different protection: the run has --protect %s, this peer --protect %s",
+			p.welcome.Protect, p.Protect)}
 	}
 	return p2psap.ParseProtection(p.welcome.Protect)
 }
@@ -327,8 +337,8 @@ func (p *peer) expected(s *file.Spec, announced string) error {
 			announced)
 	}
 	if p.Expect != nil && p.Expect.Fingerprint() != sum {
-		return fmt.Errorf("different problems: the run solves %s (%.16x), this peer was started for %s (%.16x)",
-			s.Name(), sum, p.Expect.Name(), p.Expect.Fingerprint())
+		return &UnfitError{fmt.Errorf("different problems: the run solves %s (%.16x), this peer was started for %s (%.16x)",
+			s.Name(), sum, p.Expect.Name(), p.Expect.Fingerprint())}
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 func (e *endpoint) rails() (open []driver.Rail, err error) {
 	p, run := e.p, e.p.welcome.Rails
 	if e.network, err = rail.Effective(run.Network, p.Rail.Network); err != nil {
-		return nil, err
+		return nil, &UnfitError{err}
 	}
 	for _, name := range p.Catalog.Links.Names() {
 		l, _ := p.Catalog.Links.Lookup("network", name)

@@ -1,9 +1,11 @@
 package rendezvous
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
+	"time"
 
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -19,6 +21,7 @@ const (
 	maxNumber = 1 << 31 // of epochs, time steps, captures, terms and other things that are counted one by one
 	maxCount  = 1 << 53 // of sweeps, points, bytes and messages; a float64 holds it exactly
 	maxMS     = 1 << 41 // 70 years; four of them fit a time.Duration
+	maxTime   = 1 << 60 // nanoseconds, 36 years; seven of them fit a time.Duration
 	maxPoint  = 1 << 31 // index of a grid point along an axis
 )
 
@@ -57,6 +60,30 @@ func bounds() map[string]span {
 
 var spans = bounds()
 
+// spanOf returns the span of a field. Fields of JSON that a message holds as it is (see Nested) need none of their own.
+func spanOf(field string, t reflect.Type) span {
+	s, known := spans[field]
+	switch {
+	case known:
+		return s
+	case t == reflect.TypeFor[time.Duration]():
+		return span{-1, maxTime}
+	}
+	return span{-1, maxCount}
+}
+
+// Nested decodes JSON that a message holds as it is. Its numbers have the bounds of those of messages, and its lists hold no null.
+func Nested(text []byte, v any) error {
+	err := json.Unmarshal(text, v)
+	if err == nil {
+		err = check("", reflect.ValueOf(v))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return nil
+}
+
 // check returns an error that names the first number of a field that is out of its span. Floating-point numbers are
 // finite in JSON; times, factors and tolerances are at least −1.
 func check(field string, v reflect.Value) error {
@@ -80,6 +107,9 @@ func check(field string, v reflect.Value) error {
 			return nil
 		}
 		for i := range v.Len() {
+			if e := v.Index(i); e.Kind() == reflect.Pointer && e.IsNil() {
+				return fmt.Errorf("element %d of %s is null", i, field)
+			}
 			if err := check(field, v.Index(i)); err != nil {
 				return err
 			}
@@ -94,11 +124,11 @@ func check(field string, v reflect.Value) error {
 			}
 		}
 	case reflect.Int, reflect.Int64:
-		if s := spans[field]; v.Int() < s.least || v.Int() > 0 && uint64(v.Int()) > s.most {
+		if s := spanOf(field, v.Type()); v.Int() < s.least || v.Int() > 0 && uint64(v.Int()) > s.most {
 			return fmt.Errorf("%s is %d; it must be %d to %d", field, v.Int(), s.least, s.most)
 		}
 	case reflect.Uint, reflect.Uint64:
-		if s := spans[field]; v.Uint() > s.most {
+		if s := spanOf(field, v.Type()); v.Uint() > s.most {
 			return fmt.Errorf("%s is %d; it must be at most %d", field, v.Uint(), s.most)
 		}
 	case reflect.Float64:

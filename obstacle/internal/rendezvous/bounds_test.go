@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -110,5 +111,41 @@ func TestExtremeNumbersOfEveryMessage(t *testing.T) {
 	require.ErrorContains(t, err, "Rank is 4611686018427387904; it must be -1 to 1048576")
 	_, err = Decode(KindBeat, []byte(`{"busy":-2}`))
 	require.ErrorContains(t, err, "Busy is -2")
+	require.Less(t, int64(maxTime), int64(math.MaxInt64/7))
 	require.Less(t, int64(maxMS), math.MaxInt64/int64(4e6))
+}
+
+// Numbers of JSON that a message holds as it is are bounded, too, at any depth.
+func TestNested(t *testing.T) {
+	type inner struct {
+		Rank  int
+		Other int64
+		Took  time.Duration
+		Count uint64
+		Share float64
+		Of    map[int]uint64
+	}
+	type outer struct {
+		Rank int
+		List []*inner
+		One  *inner
+	}
+	one := &inner{Rank: 1, Other: 2, Took: 3, Count: 4, Share: 0.5, Of: map[int]uint64{1: 2}}
+	text, err := json.Marshal(outer{3, []*inner{one, one}, one})
+	require.NoError(t, err)
+	var back outer
+	require.NoError(t, Nested(text, &back))
+	require.NoError(t, Nested([]byte("{}"), &back))
+	bad := numbers(t, outer{3, []*inner{one, one}, one})
+	require.Greater(t, len(bad), 100)
+	for _, text := range bad {
+		var back outer
+		if err := Nested(text, &back); err == nil { // a number that is no integer is bounded below only
+			require.Regexp(t, `"Share":[0-9e]{4}`, string(text))
+		} else {
+			require.ErrorIs(t, err, ErrMalformed)
+		}
+	}
+	require.ErrorContains(t, Nested([]byte(`{"List": [{}, null]}`), new(outer)), "element 1 of List is null")
+	require.ErrorContains(t, Nested([]byte(`{"One": {"Of": {"4611686018427387904": 1}}}`), new(outer)), "Rank is")
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Live is the current state of a run, as solve --status serves it. Its fields are among those of the JSON of solve.
@@ -23,6 +25,21 @@ type Live struct {
 	Sessions []Session       `json:"sessions"`
 	Version  string          `json:"version"`
 }
+
+// ParseLive decodes the state of a run, or the answer of solve, which has the same fields.
+func ParseLive(text []byte) (*Live, error) {
+	l := &Live{}
+	if err := json.Unmarshal(text, l); err != nil {
+		return nil, err
+	}
+	if l.Peers < 0 || l.Peers > problem.MaxPeers || !(l.Seconds >= 0 && l.Seconds < maxSeconds) {
+		return nil, fmt.Errorf("%d peers for %g s", l.Peers, l.Seconds)
+	}
+	return l, nil
+}
+
+// maxSeconds bounds the time of a run: more than 30,000 years.
+const maxSeconds = 1e12
 
 // Fill copies the current values of a status.
 func (l *Live) Fill(s *launch.Status) {

@@ -2,6 +2,8 @@ package report
 
 import (
 	"bytes"
+	"encoding/json"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,4 +49,27 @@ Parity                x
 	out.Reset()
 	(&Live{Problem: "p", Scheme: "sync", Peers: 1, Residual: nullable.NaN()}).Text(&out)
 	require.Equal(t, "p, sync, 1 peer: 0.0 s, residual ?\nno session yet\n", out.String())
+}
+
+// Any JSON of a run, from a file or from another process, is shown or refused.
+func FuzzLive(f *testing.F) {
+	var s Session
+	s.Name, s.Column, s.Composition, s.Why = "halo/0-1", "async intra ether", []string{"Resize", "x"}, "w"
+	whole, err := json.Marshal(Live{Problem: "membrane", Scheme: "async", Peers: 2, Seconds: 1, Sweep: 3, Sessions: []Session{s, s}})
+	require.NoError(f, err)
+	f.Add(whole)
+	for _, number := range []string{"9223372036854775807", "-1", "18446744073709551615", "1e308", "NaN", "null", "-9223372036854775808"} {
+		f.Add(regexp.MustCompile(`:\d+`).ReplaceAll(whole, []byte(":"+number)))
+	}
+	f.Add([]byte(`{"sessions": [null, {"composition": null}, {"composition": [null, ""]}], "relative_residual": null}`))
+	f.Add([]byte(`{"peers": -1, "seconds": -1e308, "sessions": {}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		l, err := ParseLive(text)
+		if err != nil {
+			return
+		}
+		var out bytes.Buffer
+		l.Text(&out)
+		require.Less(t, out.Len(), 1000+100*len(text)*(1+len(l.Sessions)))
+	})
 }
