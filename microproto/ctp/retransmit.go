@@ -263,6 +263,9 @@ func (r *Retransmit) transmitting(x *microproto.Exec, m *microproto.Message) {
 	previous := microseconds(microproto.Instant(r.sent.Get(m)))
 	r.sent.Set(m, uint64(x.Now()))
 	*r.sentAt = x.Now()
+	if r.tail.at == 0 && r.tail.probes > 0 && n == r.tail.number {
+		r.tail.at = x.Now()
+	}
 	r.planProbe(x)
 	r.selective.order++
 	for i := range k {
@@ -408,11 +411,11 @@ func (r *Retransmit) detectLosses(x *microproto.Exec, seen uint64) {
 	last := min(64-bits.LeadingZeros64(seen), r.transmitted()-1)
 	for i := 0; i < last && bits.OnesCount64(seen>>max(i-1, 0)) >= reorderThreshold; i++ {
 		e := r.entries.At(i)
-		if e.sacked {
+		if e.sacked || x.Held(e.m) != 0 {
 			continue
 		}
 		from := i
-		if e.m != nil && r.copies.Get(e.m) > 0 {
+		if r.copies.Get(e.m) > 0 {
 			from = max(i, int(int32(e.sentBefore-r.una))-1) // only segments sent after its last copy count
 		}
 		if from >= 64 || bits.OnesCount64(seen>>from) < reorderThreshold {
@@ -493,5 +496,5 @@ func (r *Retransmit) resend(x *microproto.Exec, e *entry) {
 		}
 		r.setState(x, e, to)
 	}
-	microproto.Raise(x, microproto.SegmentToNet, e.m)
+	x.Resend(e.m)
 }

@@ -42,9 +42,9 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 		r.arm(x, false)
 		return
 	}
-	r.tail = tail{off: true}
-	if i, ok := r.oldestMissing(x); ok {
+	if i, ok := r.oldestMissing(x); ok && x.Held(r.entries.At(i).m) == 0 {
 		e := r.entries.At(i)
+		r.tail = tail{off: true}
 		r.recordLoss(x, r.una+uint32(i), trace.ByTimeout)
 		r.beginRound()
 		if *r.selective.on {

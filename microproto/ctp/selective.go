@@ -95,6 +95,10 @@ func (r *Retransmit) arrive(x *microproto.Exec, e *entry, number uint32) {
 // delivered learns from a segment that is acknowledged for the first time.
 func (r *Retransmit) delivered(x *microproto.Exec, e *entry, number uint32) {
 	s := &r.selective
+	if x.Held(e.m) != 0 { // acknowledged before it is sent again
+		r.refuted(x, e)
+		return
+	}
 	rtt := x.Now().Sub(microproto.Instant(r.sent.Get(e.m)))
 	again, prompt := r.copies.Get(e.m) > 0, before(number, r.prompt)
 	switch {
@@ -160,8 +164,8 @@ func (r *Retransmit) judgeLosses(x *microproto.Exec, arrived int) {
 	some, reduce := false, false
 	for i := range min(r.transmitted(), maxJudged) {
 		e := r.entries.At(i)
-		if e.sacked || e.isLost() || !before(e.order, s.newest) {
-			continue
+		if e.sacked || e.isLost() || !before(e.order, s.newest) || x.Held(e.m) != 0 {
+			continue // a held segment is not sent again yet
 		}
 		if at := microproto.Instant(r.sent.Get(e.m)).Add(wait); x.Now() < at {
 			if s.due == 0 || at < s.due {
