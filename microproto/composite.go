@@ -52,7 +52,7 @@ type Composite struct {
 	inlineSlots [inlineSlots]int32
 	chains      chainTable
 	// The chains of the events that the kernel raises for messages.
-	fromUser, toNet, fromNet, toUser *chain
+	fromUser, readyToNet, toNet, fromNet, toUser *chain
 
 	common   *commonPath    // nil: the chains run
 	stepped  []steppedField // wire attributes that grow within a train
@@ -106,6 +106,7 @@ func NewComposite(config Config, mps ...MicroProtocol) (*Composite, error) {
 	c.x = Exec{c: c, tracer: config.Tracer, cur: &c.self, maxDepth: limits.RaiseDepth}
 	c.attached = make([]*attachment, 0, len(mps))
 	c.fromUser, c.toNet = ensure(c, MessageFromUser), ensure(c, SegmentToNet)
+	c.readyToNet = ensure(c, SegmentReady)
 	c.fromNet, c.toUser = ensure(c, SegmentFromNet), ensure(c, SegmentToUser)
 	resume := newEntry(c, (*Exec).resume, &c.self, Normal)
 	c.binds = append(make([]bind, 0, initialBinds), bind{ensure(c, forwardOn), resume})

@@ -19,7 +19,14 @@ var (
 	// SegmentFromUser: by the micro-protocol that makes segments, for each of them; it then
 	// calls Exec.Forward.
 	SegmentFromUser = NewEvent[*Message]("segment.from.user")
-	// SegmentToNet: by the kernel, when a forwarded segment on its way down has no hold bit.
+	// SegmentReady: by the kernel, when a forwarded segment on its way down has no hold bit, and again
+	// before each retransmission (Exec.Resend). A handler that holds the segment decides when it is
+	// transmitted: it is behind the windows. Acknowledgements without payload are among the segments.
+	SegmentReady = NewEvent[*Message]("segment.ready")
+	// SegmentReplaced: by the kernel, when a newer value has replaced the payload of a segment that is held
+	// (Exec.Replace).
+	SegmentReplaced = NewEvent[*Message]("segment.replaced")
+	// SegmentToNet: by the kernel, after SegmentReady, when the segment has no hold bit.
 	SegmentToNet = NewEvent[*Message]("segment.to.net")
 	// SegmentFromNet: by the kernel, in Composite.Input. The kernel then forwards the segment,
 	// unless a handler halted the chain or the segment has ended.

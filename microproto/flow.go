@@ -2,75 +2,6 @@ package microproto
 
 import "fmt"
 
-// forwardOn resumes a released message after the current chain.
-var forwardOn = NewEvent[*Message]("message.released")
-
-// Hold sets hold bits: m stops before SegmentToNet (on its way down) or SegmentToUser (on
-// its way up) until they are released. Hold has no effect on a message beyond that point.
-func (x *Exec) Hold(m *Message, h HoldBit) {
-	m.hold |= h
-	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceHold, Message: m.id, Detail: x.c.holdNames(h)})
-	}
-}
-
-// Release clears hold bits. A forwarded message continues once all bits are clear, after the
-// current chain.
-func (x *Exec) Release(m *Message, h HoldBit) {
-	had := m.hold
-	m.hold &^= h
-	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceRelease, Message: m.id, Detail: x.c.holdNames(h)})
-	}
-	if had != 0 && m.hold == 0 && m.stage == stageWaiting {
-		Enqueue(x, forwardOn, m)
-	}
-}
-
-// Held returns the hold bits that are set.
-func (x *Exec) Held(m *Message) HoldBit { return m.hold }
-
-// Forward lets a segment continue: without hold bits SegmentToNet or SegmentToUser is raised
-// now, otherwise after the last Release. A second call does nothing. If no handler is bound
-// there, the message is dropped for the reason "unhandled".
-func (x *Exec) Forward(m *Message) {
-	if m.stage != stageNone || m.ended {
-		return
-	}
-	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceForward, Message: m.id, Detail: x.c.holdNames(m.hold)})
-	}
-	if m.hold == 0 {
-		x.pass(m)
-		return
-	}
-	m.stage = stageWaiting
-	x.c.held++
-}
-
-func (x *Exec) resume(m *Message) {
-	// It may have been held again since its release.
-	if m.hold != 0 || m.stage != stageWaiting {
-		return
-	}
-	x.c.held--
-	x.pass(m)
-}
-
-// pass raises the event beyond the hold bits.
-func (x *Exec) pass(m *Message) {
-	m.stage = stageResumed
-	ch := x.c.toNet
-	if m.dir == Up {
-		ch = x.c.toUser
-	}
-	if len(ch.entries) == 0 {
-		x.Drop(m, "unhandled")
-		return
-	}
-	x.raiseMessage(ch, m)
-}
-
 // Transmit writes header and payload into a frame and appends the frame to the outputs. m
 // stays with the caller, which may transmit it again and ends it with Done.
 //
@@ -155,14 +86,18 @@ func (x *Exec) countOutput(m *Message, f *Frame, n int) {
 }
 
 // Own copies m's payload into a frame of Config.Frames, with room in front for the header,
-// so that it lives as long as m. Call it before holding a segment whose user may change the
-// bytes after the call; Transmit then does not copy again. ErrBusy: there is no frame now,
-// and m is unchanged. ErrTooLong: header and payload exceed the MTU.
+// so that it lives as long as m; it does nothing if m has such memory already. Call it before
+// holding a segment whose user may change the bytes after the call; Transmit then does not copy
+// again. ErrBusy: there is no frame now, and m is unchanged. ErrTooLong: header and payload
+// exceed the MTU.
 func (x *Exec) Own(m *Message) error {
 	if err := x.owned("own", m); err != nil {
 		return err
 	}
 	h, n := len(m.header), len(m.header)+len(m.Payload)
+	if m.frame.hasRoom(m.Payload, h, 0) {
+		return nil
+	}
 	if n > x.c.config.MTU {
 		return x.c.tooLong(len(m.Payload))
 	}
@@ -200,7 +135,7 @@ func (x *Exec) Deliver(m *Message) {
 		x.Drop(m, "outputs")
 		return
 	}
-	if m.stage == stageWaiting {
+	if m.waits() {
 		c.held--
 		m.stage = stageResumed
 	}
@@ -248,17 +183,22 @@ func (x *Exec) ownershipViolation(what string, m *Message) error {
 	return err
 }
 
-// end counts m as ended and releases its frame. The message is reused once no chain carries
-// it any more.
+// end counts m as ended and releases its frame.
 func (c *Composite) end(m *Message) {
-	if m.stage == stageWaiting {
+	if m.waits() {
 		c.held--
 	}
 	m.ended = true
 	m.frame.release()
 	m.Payload = nil
 	c.pool.live--
-	if m.refs == 0 {
+	c.reuse(m)
+}
+
+// reuse returns an ended message to the pool unless a chain carries it or, from SegmentReady on, a
+// micro-protocol holds it.
+func (c *Composite) reuse(m *Message) {
+	if m.refs == 0 && (m.hold == 0 || m.stage != stageReady) {
 		c.pool.put(m)
 	}
 }

@@ -11,7 +11,7 @@ const (
 
 // Message is a user message or a segment inside one composite. Messages come from the
 // composite's bounded pool, which reuses them: a pointer to one is invalid after Done, Drop
-// or Recycle.
+// or Recycle. A segment that a micro-protocol holds from SegmentReady on is reused after its Release.
 type Message struct {
 	// Payload aliases the user's buffer or the frame of an upper composite (on the way
 	// down), or the incoming frame (on the way up).
@@ -49,6 +49,7 @@ type messageStage uint8
 const (
 	stageNone    messageStage = iota
 	stageWaiting              // forwarded, and held
+	stageReady                // SegmentReady was raised, and a handler holds it
 	stageResumed              // forwarded, and beyond the hold bits
 )
 

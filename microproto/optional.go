@@ -30,7 +30,7 @@ const (
 	CellRetransmitted = "segments.retransmitted" // uint64: segments sent again
 	CellOverwritten   = "values.overwritten"     // uint64: asynchronous values replaced before they were received
 	// CellReplaced counts, as uint64, segments that wait for the network and are replaced
-	// by newer values. In a composite that declares it the layer above replaces none.
+	// by newer values.
 	CellReplaced = "segments.replaced"
 	// CellLinkBusy, a bool, is true while frames wait because the link is full. The layer above sets it. A
 	// micro-protocol that declares it keeps segments back meanwhile, so that newer values can replace them.

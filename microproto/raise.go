@@ -166,8 +166,8 @@ func runMessage(ch *chain, x *Exec, m *Message) (completed bool) {
 	x.stop = stop | x.stop&stopFailed
 	x.cur = cur
 	x.depth--
-	if m.refs--; m.ended && m.refs == 0 {
-		x.c.pool.put(m)
+	if m.refs--; m.ended {
+		x.c.reuse(m)
 	}
 	return completed
 }

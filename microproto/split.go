@@ -18,7 +18,7 @@ func (x *Exec) Split(m *Message, k int) (*Message, error) {
 	end := from - int(m.stride-m.unit)
 	m.Payload = m.Payload[:end:end]
 	t.hold, t.stage = m.hold, m.stage
-	if t.stage == stageWaiting {
+	if t.waits() {
 		x.c.held++
 	}
 	t.segments = int32(n - k)

@@ -25,7 +25,7 @@ type channel struct {
 	held       bool   // outgoing frames wait: the other end may not be ready for them
 	limited    bool   // frames are shorter than the link's largest, because the path demands it
 	overflowed bool   // a frame was dropped that no micro-protocol sends again
-	// paced: a micro-protocol selects the segments that wait (microproto.CellReplaced). A frame that
+	// paced: a micro-protocol holds segments. It replaces them, frames leave in an order of its own, and one that
 	// was replaced here would be missing at the other end, like one that the network lost.
 	paced bool
 	class rail.Class // of frames that are not small
@@ -80,7 +80,7 @@ func (n *Node) build(s *session, c *channel, theirs *control.Open) error {
 		}
 	}
 	c.cells = cellsOf(c.composite)
-	c.paced = c.cells.replaced != nil
+	c.paced = c.composite.Holds()
 	c.class = s.options.Class.in(c.mode())
 	c.header = header{epoch: uint8(c.number), run: n.run, session: SessionID(theirs.Session)}
 	return nil

@@ -9,8 +9,10 @@ import (
 // Asynchronous is the endpoint of the asynchronous columns. A session has slots: a tag and a
 // fixed length each. Every segment carries the label of its value, and the newest one wins for
 // each segment, so a lost segment costs that segment only. Send never blocks: a segment that
-// finds no room below is dropped and counted. While the link is busy the node replaces waiting
-// segments by newer ones.
+// finds no room below is dropped and counted. A segment that another micro-protocol holds, in memory
+// of its own, is replaced by the newer value at its place in the queue: at the end of the queue, a value
+// that never fits a window completely would never send its last segments. While the link is busy the
+// node replaces waiting segments by newer ones.
 type Asynchronous struct {
 	named
 	tag           microproto.Attr[uint32]
@@ -36,8 +38,9 @@ type slot struct {
 	absent          int // parts that have not arrived yet
 	fresh           int // parts that arrived since the last Receive
 	last            uint64
-	sent            bool // a value with label last was sent
-	importedSegment int  // segment size of imported parts, 0: none
+	sent            bool         // a value with label last was sent
+	importedSegment int          // segment size of imported parts, 0: none
+	outgoing        []messageRef // the last segment sent of each part; nil before the first, if none is held
 	// A View has taken the last value, and data holds an older one: a part is valid only while it is fresh.
 	stale bool
 	// whole is the last value while it is fresh, in the memory of the link, if it is a single long segment; else nil.
@@ -63,10 +66,17 @@ func (a *Asynchronous) Attach(b *microproto.Binder) error {
 	declareCell(b, microproto.CellOverwritten, &a.overwritten, 0)
 	wireAttr(b, "asynchronous.tag", &a.tag)
 	wireAttr(b, "asynchronous.label", &a.label)
-	bind(b, microproto.OpenSession, func(_ *microproto.Exec, _ struct{}) {
+	bind(b, microproto.OpenSession, func(x *microproto.Exec, _ struct{}) {
 		*a.atOnce = true
 		for _, s := range a.slots {
 			a.partition(s)
+		}
+		if !x.Holds() {
+			return
+		}
+		// The header is complete, and the windows do not have the segment yet.
+		if _, err := microproto.BindNow(x, microproto.SegmentFromUser, microproto.Last-1, a.replace); err != nil {
+			x.Fail(err)
 		}
 	})
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Early, a.fillHeader)
@@ -146,6 +156,33 @@ func (a *Asynchronous) Send(x *microproto.Exec, tag uint32, label uint64, data [
 func (a *Asynchronous) fillHeader(_ *microproto.Exec, m *microproto.Message) {
 	a.tag.Set(m, a.sendTag)
 	a.label.Set(m, a.sendLabel)
+}
+
+// replace lets a segment replace the last one of the same part, if that is held.
+func (a *Asynchronous) replace(x *microproto.Exec, m *microproto.Message) {
+	s := a.find(a.tag.Get(m))
+	if s == nil {
+		return // not submitted by Send
+	}
+	if len(s.outgoing) != len(s.parts) {
+		s.outgoing = make([]messageRef, len(s.parts))
+	}
+	if last := &s.outgoing[int(a.offset.Get(m)) / *a.segment]; !last.held(x) || !x.Replace(last.m, m) {
+		*last = refTo(m)
+	}
+}
+
+// messageRef refers to a message that may have ended.
+type messageRef struct {
+	m  *microproto.Message
+	id uint64
+}
+
+func refTo(m *microproto.Message) messageRef { return messageRef{m, m.ID()} }
+
+// held reports whether the message waits in the queue of a micro-protocol.
+func (r messageRef) held(x *microproto.Exec) bool {
+	return r.m != nil && r.m.ID() == r.id && x.Held(r.m) != 0
 }
 
 // Accepted implements microproto.Endpoint: a transfer is complete when Send returns.

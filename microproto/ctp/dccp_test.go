@@ -76,7 +76,7 @@ func FuzzAsynchronousInterInput(f *testing.F) {
 				c.Recycle(out.Message)
 			}
 			require.True(t, c.Counters().Balanced())
-			require.LessOrEqual(t, w.waiting.entries.Len(), 32)
+			require.LessOrEqual(t, w.waiting.Len(), 32)
 			require.GreaterOrEqual(t, *w.inFlight, 0)
 			require.GreaterOrEqual(t, *w.announced, 1)
 			ratio := c.Protocol("DCCPAck").(*DCCPAck).ratio.value

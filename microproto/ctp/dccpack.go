@@ -87,8 +87,7 @@ const (
 	cellPacketRTO = "dccp.rto"       // time.Duration
 	cellAckRatio  = "dccp.ack.ratio" // int: R, of the acknowledgements of this end's packets
 
-	attrPacketFlags = "dccp.flags"       // wire
-	attrTag         = "asynchronous.tag" // wire; Asynchronous declares it
+	attrPacketFlags = "dccp.flags" // wire
 )
 
 func newDCCPAck(s *settings) microproto.MicroProtocol {

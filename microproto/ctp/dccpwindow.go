@@ -3,14 +3,16 @@ package ctp
 import (
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/fifo"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/trace"
 )
 
 // DCCPWindowCongestionControl bounds the packets in flight by a congestion window (RFC 4341 §5). A
 // segment that finds the window full waits in memory of its own, and a newer value of the same
-// segment replaces it (valueQueue): an asynchronous Send never waits, and at most one copy of
-// each slot waits. While the link is full, two packets in flight are enough: a path that loses
+// segment replaces it (Asynchronous): an asynchronous Send never waits, and at most one copy of
+// each slot waits. While a segment that has passed is held by another micro-protocol, the others
+// wait here. While the link is full, two packets in flight are enough: a path that loses
 // nothing lets the window grow far beyond what the link takes, and values would become old behind it.
 //
 // A Controller computes the window. This micro-protocol reports acknowledgements to it, losses
@@ -18,18 +20,17 @@ import (
 // window was not used (RFC 2861).
 type DCCPWindowCongestionControl struct {
 	named
-	hold        microproto.HoldBit
-	tag, offset microproto.Attr[uint32]
-	shared      *Congestion
-	segment     *int // bytes
-	announced   *int // packets
-	inFlight    *int
-	rto         *time.Duration
-	limit       int
-	linkBusy    *bool
-	waiting     valueQueue
-	releasing   bool
-	replaced    *uint64 // waiting segments replaced by newer values
+	hold      microproto.HoldBit
+	shared    *Congestion
+	announced *int // packets
+	inFlight  *int
+	rto       *time.Duration
+	limit     int
+	linkBusy  *bool
+	waiting   fifo.Queue[*microproto.Message]
+	passed    messageRef // the last segment that did not wait here, or was released
+	releasing bool
+	replaced  *uint64 // waiting segments replaced by newer values
 
 	// What was sent:
 	first    uint32 // all packets before it have arrived or are lost
@@ -50,9 +51,6 @@ func newDCCPWindow(s *settings) microproto.MicroProtocol {
 
 // Attach implements microproto.MicroProtocol.
 func (w *DCCPWindowCongestionControl) Attach(b *microproto.Binder) error {
-	lookupAttr(b, attrTag, &w.tag)
-	lookupAttr(b, attrOffset, &w.offset)
-	lookupCell(b, microproto.CellSegmentBytes, &w.segment)
 	lookupCell(b, cellPackets, &w.announced)
 	lookupCell(b, cellInFlight, &w.inFlight)
 	lookupCell(b, cellPacketRTO, &w.rto)
@@ -62,7 +60,7 @@ func (w *DCCPWindowCongestionControl) Attach(b *microproto.Binder) error {
 	w.limit = max(1, b.Limits().Messages/2)
 	w.hold = b.HoldBit("DCCPWindowCongestionControl.window")
 	b.Flow(func(f *microproto.FlowState) {
-		f.Window, f.InFlight, f.Waiting = *w.announced, *w.inFlight, w.waiting.entries.Len()
+		f.Window, f.InFlight, f.Waiting = *w.announced, *w.inFlight, w.waiting.Len()
 	})
 	// The rows below have set their controller by then.
 	microproto.Bind(b, microproto.OpenSession, microproto.Last, func(x *microproto.Exec, _ struct{}) { w.announce(x) })
@@ -70,6 +68,10 @@ func (w *DCCPWindowCongestionControl) Attach(b *microproto.Binder) error {
 	bind(b, PacketSent, w.sent)
 	bind(b, PacketsAcked, w.acked)
 	bind(b, PacketsTimedOut, w.timedOut)
+	bind(b, microproto.SegmentReplaced, func(x *microproto.Exec, _ *microproto.Message) {
+		*w.replaced++
+		w.releaseNext(x)
+	})
 	bind(b, dccpWindowRelease, func(x *microproto.Exec, _ *DCCPWindowCongestionControl) {
 		w.releasing = false
 		w.releaseNext(x)
@@ -87,9 +89,10 @@ func (w *DCCPWindowCongestionControl) announce(x *microproto.Exec) {
 }
 
 func (w *DCCPWindowCongestionControl) admit(x *microproto.Exec, m *microproto.Message) {
-	if w.waiting.entries.Len() == 0 && !w.releasing {
+	if w.waiting.Len() == 0 && !w.releasing {
 		w.restart(x)
-		if w.open() {
+		if w.open(x) {
+			w.passed = refTo(m)
 			return
 		}
 	}
@@ -97,25 +100,22 @@ func (w *DCCPWindowCongestionControl) admit(x *microproto.Exec, m *microproto.Me
 		x.Drop(m, "no memory to wait in")
 		return
 	}
-	old, ok := w.waiting.put(waitingSegment{m, w.tag.Get(m), int(w.offset.Get(m)) / *w.segment}, w.limit)
-	if !ok {
+	if w.waiting.Len() >= w.limit {
 		x.Drop(m, "window full")
 		return
 	}
+	w.waiting.Push(m)
 	x.Hold(m, w.hold)
 	if r := x.RecordFlow(trace.WindowFull); r != nil {
 		r.Count, r.Bytes = 1, trace.Clamp(m.Length())
 	}
-	if old != nil {
-		*w.replaced++
-		x.Drop(old, "replaced by a newer value")
-	}
+	w.releaseNext(x)
 }
 
 // open reports whether another packet may be sent. With two packets in flight an acknowledgement is due, after
 // which this is asked again.
-func (w *DCCPWindowCongestionControl) open() bool {
-	return *w.inFlight < *w.announced && (!*w.linkBusy || *w.inFlight < 2)
+func (w *DCCPWindowCongestionControl) open(x *microproto.Exec) bool {
+	return *w.inFlight < *w.announced && (!*w.linkBusy || *w.inFlight < 2) && !w.passed.held(x)
 }
 
 // restart reports an idle time to the controller: nothing is in flight, and nothing was sent for
@@ -137,6 +137,9 @@ func (w *DCCPWindowCongestionControl) restart(x *microproto.Exec) {
 // sent measures how much of the window is used.
 func (w *DCCPWindowCongestionControl) sent(x *microproto.Exec, number uint32) {
 	now := x.Now()
+	if w.waiting.Len() > 0 && !w.releasing {
+		w.continueLater(x) // another micro-protocol held the segment
+	}
 	if !w.shared.Begun {
 		w.shared.Begun, w.checked = true, now
 		w.first = number
@@ -192,11 +195,18 @@ func (w *DCCPWindowCongestionControl) timedOut(x *microproto.Exec, r PacketRepor
 // releaseNext releases the oldest waiting segment if there is room, and is called again when that
 // was transmitted.
 func (w *DCCPWindowCongestionControl) releaseNext(x *microproto.Exec) {
-	if w.releasing || w.waiting.entries.Len() == 0 || !w.open() {
+	if w.releasing || w.waiting.Len() == 0 || !w.open(x) {
 		return
 	}
-	m := w.waiting.pop()
-	w.releasing = true
+	m := *w.waiting.Front()
+	w.waiting.Drop()
+	w.passed = refTo(m)
 	x.Release(m, w.hold)
+	w.continueLater(x)
+}
+
+// continueLater calls releaseNext after what is enqueued.
+func (w *DCCPWindowCongestionControl) continueLater(x *microproto.Exec) {
+	w.releasing = true
 	microproto.Enqueue(x, dccpWindowRelease, w)
 }

@@ -18,7 +18,7 @@ func TestNewerValueReplacesTheWaitingOne(t *testing.T) {
 	o := microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond)}
 	r := interRig(t, o, 600, 1, mptest.Faults{Delay: 10 * time.Millisecond}, 4000)
 	w := r.ends[0].Protocol("DCCPWindowCongestionControl").(*DCCPWindowCongestionControl)
-	segment := *w.segment
+	segment := *r.ends[0].Endpoint().(*Asynchronous).segment
 	parts := (4000 + segment - 1) / segment
 	var offsets []int
 	labelAt, offsetAt := offsetOf(r.ends[0], "asynchronous.label"), offsetOf(r.ends[0], attrOffset)
@@ -37,7 +37,7 @@ func TestNewerValueReplacesTheWaitingOne(t *testing.T) {
 		require.NoError(t, err)
 	}
 	clear(buffer)
-	require.Equal(t, parts, w.waiting.entries.Len(), "the four that have gone wait again, with newer values")
+	require.Equal(t, parts, w.waiting.Len(), "the four that have gone wait again, with newer values")
 	require.EqualValues(t, parts-4+parts, *w.replaced, "of the first what waited, of the second all")
 	r.run(time.Second)
 	// The first four were sent at once; then the waiting segments follow in the order of their

@@ -1,8 +1,6 @@
 package ctp
 
 import (
-	"math"
-
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/trace"
 )
@@ -30,7 +28,9 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 	}
 	if r.selective.due != 0 && x.Now() >= r.selective.due && x.Now() < r.timeoutAt {
 		r.judgeLosses(x, 0)
-		microproto.Raise(x, WindowMoved, struct{}{})
+		if microproto.Raise(x, WindowMoved, struct{}{}); !r.bounded() {
+			r.sendLost(x)
+		}
 		r.arm(x, false)
 		return
 	}
@@ -42,18 +42,18 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 		r.arm(x, false)
 		return
 	}
-	r.tail = tail{off: true}
-	if i, ok := r.oldestMissing(x); ok {
+	if i, ok := r.oldestMissing(x); ok && x.Held(r.entries.At(i).m) == 0 {
 		e := r.entries.At(i)
+		r.tail = tail{off: true}
 		r.recordLoss(x, r.una+uint32(i), trace.ByTimeout)
 		r.beginRound()
-		if *r.selective.on {
+		if *r.selective.on && r.bounded() {
 			r.loseAll(x)
 		}
 		microproto.Raise(x, microproto.SegmentTimeout, e.m)
 		r.timerWasKept = *r.timerKept // the time-out has ended a recovery
 		r.resend(x, e)
-		if *r.limit != math.MaxUint64 {
+		if r.bounded() {
 			microproto.Raise(x, WindowMoved, struct{}{})
 		}
 	}

@@ -11,7 +11,7 @@ type tail struct {
 	off    bool               // a time-out has passed, and nothing has been acknowledged since then
 	probes int                // probes that are not yet judged
 	number uint32             // of the segment that they repeated
-	at     microproto.Instant // when the first was sent
+	at     microproto.Instant // when the first was sent, 0: a micro-protocol holds it
 }
 
 // planProbe sets the time of a probe after a new segment or an acknowledgement of a segment. The time-out
@@ -35,9 +35,9 @@ const maxProbes = 16
 func (r *Retransmit) probeTail(x *microproto.Exec) {
 	r.tail.due = 0
 	probes := r.tail.probes
-	if i, ok := r.oldestMissing(x); ok {
+	if i, ok := r.oldestMissing(x); ok && x.Held(r.entries.At(i).m) == 0 {
 		if number := r.una + uint32(i); probes == 0 || number != r.tail.number {
-			r.tail.number, r.tail.at = number, x.Now()
+			r.tail.number, r.tail.at = number, 0
 		}
 		r.tail.probes++
 		r.resend(x, r.entries.At(i))
@@ -55,7 +55,7 @@ func (r *Retransmit) judgeProbe(x *microproto.Exec, n int, seen uint64) {
 	if i >= n && (i-n-1 < 0 || i-n-1 > 63 || seen>>(i-n-1)&1 == 0) {
 		return
 	}
-	lost := i >= 0 && x.Now().Sub(r.tail.at) >= *r.smoothed*3/4
+	lost := i >= 0 && r.tail.at != 0 && x.Now().Sub(r.tail.at) >= *r.smoothed*3/4
 	if r.tail = (tail{}); lost {
 		r.recordLoss(x, r.una+uint32(i), trace.ByProbe)
 		microproto.Raise(x, microproto.SegmentLost, r.entries.At(i).m)

@@ -192,7 +192,7 @@ func TestPacketWindowAfterIdle(t *testing.T) {
 	}{{0, 0}, {1, 1}, {2, 2}, {50, 10}} {
 		s := newPacketSender(t, slowOptions)
 		s.grow(40)
-		for s.windowing().waiting.entries.Len() > 0 || s.inFlight() > 0 {
+		for s.windowing().waiting.Len() > 0 || s.inFlight() > 0 {
 			s.ackedAll()
 		}
 		w := s.window()
@@ -209,7 +209,7 @@ func TestPacketWindowAfterIdle(t *testing.T) {
 func TestPacketWindowOfASenderWithLittleData(t *testing.T) {
 	s := newPacketSender(t, slowOptions)
 	s.grow(40)
-	for s.windowing().waiting.entries.Len() > 0 || s.inFlight() > 0 {
+	for s.windowing().waiting.Len() > 0 || s.inFlight() > 0 {
 		s.ackedAll()
 	}
 	lazy := func(d time.Duration) {
