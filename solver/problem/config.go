@@ -23,6 +23,9 @@ const (
 // MethodConfig selects a method and its parameters. The zero value selects projected Richardson.
 type MethodConfig struct {
 	Name string // empty: Richardson
+	// Next is the method, SOR or Multigrid, with which a run by Multigrid or SOR alternates if it converges slowly: the
+	// faster one goes on. Empty: the run keeps its method.
+	Next string
 	// Local is the method on a peer's own box in Schwarz: Richardson, SOR or Multigrid. Empty selects Multigrid.
 	Local string
 	// Overlap is the number of layers by which Schwarz extends a box into its neighbours, 0 to MaxOverlap.
@@ -61,9 +64,12 @@ const (
 
 // Check returns an error if a setting is out of range, whatever the method.
 func (m *MethodConfig) Check() error {
+	whole := []string{SOR, Multigrid}
 	switch {
 	case !slices.Contains([]string{"", Richardson, SOR, Multigrid}, m.Local):
 		return fmt.Errorf("problem: unknown local method %q; use %s, %s or %s", m.Local, Richardson, SOR, Multigrid)
+	case m.Next != "" && (m.Next == m.Name || !slices.Contains(whole, m.Name) || !slices.Contains(whole, m.Next)):
+		return fmt.Errorf("problem: method %s cannot alternate with %q; only %s and %s can", m.Name, m.Next, SOR, Multigrid)
 	case m.Overlap < 0 || m.Overlap > MaxOverlap:
 		return fmt.Errorf("problem: invalid overlap %d: it must be 0 to %d layers", m.Overlap, MaxOverlap)
 	case m.InnerCycles < 0:
