@@ -28,7 +28,7 @@ type Stagnation struct {
 	bestAt Iteration // of the check that found it, or of the last doubt that was cleared
 	checks int       // since then
 
-	level   float64 // relative residual that was the newest to be lower by a ten-thousandth than the one before
+	level   float64 // relative residual that was the newest to be lower by a ten-thousandth (snapshots: an eighth)
 	levelAt float64 // work before its check, in sweeps over the grid
 }
 
@@ -83,7 +83,11 @@ func (s *Stagnation) StandsStill(work float64) bool {
 // magnitudes. With tolerance 0 a run never stagnates.
 func (s *Stagnation) Evaluate(k Iteration, work float64,
 	residual, tol float64, checks int, reduced bool, m float64) (why Reason, reduce bool) {
-	if residual < standstillFall*s.level || !s.known {
+	fall := standstillFall
+	if s.snapshots {
+		fall = noisyMinimum
+	}
+	if residual < fall*s.level || !s.known {
 		s.level, s.levelAt = residual, work
 	}
 	switch {

@@ -392,8 +392,9 @@ func (c *cycleDriver) evaluate(totals []float64) {
 		if c.withMagnitudes = false; reason == iterate.Running {
 			reason, c.withMagnitudes = c.stagnant.Evaluate(k, c.spent, c.residual, tol,
 				iterate.StagnantChecks, asked, m)
-			if reason == iterate.Stagnated && c.method.unstable() && c.stagnant.StandsStill(c.spent) {
-				reason = iterate.Diverged
+			unsure := c.method.unstable() || !c.problem.Upwind && !c.problem.Symmetric()
+			if reason == iterate.Stagnated && unsure && c.stagnant.StandsStill(c.spent) {
+				reason = iterate.Diverged // obstacles bound the values
 			}
 		}
 	}

@@ -265,22 +265,23 @@ func (c *Config) Prepare() error {
 	return nil
 }
 
-// checkKept checks the settings of kept iterates.
+// checkKept returns an error if the run cannot recover exactly, from iterates that its peers keep.
 func (c *Config) checkKept() error {
 	switch {
 	case c.KeepEvery == 0 && c.State == nil:
 		return nil
 	case c.KeepEvery < 0:
-		return fmt.Errorf("problem: iterates kept every %v; the time must not be negative", c.KeepEvery)
+		return fmt.Errorf("problem: KeepEvery is %v; it must not be negative", c.KeepEvery)
 	case c.Problem.Steps() > 0:
-		return errors.New("problem: iterates of time steps are not kept; a time step is done again")
+		return errors.New("problem: exact recovery does not support time steps; after a loss the time step is repeated")
 	case c.Method.Name == Schwarz || !c.Scheme.Lockstep():
-		return errors.New("problem: iterates are kept only in lockstep, where the problem determines them, and not by Schwarz: " +
-			"use scheme sync and another method, or --recover local")
+		return fmt.Errorf("problem: exact recovery does not support method %s with scheme %s, whose iterates depend on the "+
+			"order of messages: use scheme sync and another method, or --recover local", cmp.Or(c.Method.Name, Richardson),
+			c.Scheme.Name())
 	case c.Balance:
-		return errors.New("problem: iterates are not kept while planes move between peers")
+		return errors.New("problem: exact recovery does not support --balance on: use --balance off, or --recover local")
 	case c.State != nil && c.Initial == nil:
-		return errors.New("problem: the state of an iterate without its values")
+		return errors.New("problem: State is set without Initial, the values of the same iterate")
 	}
 	return nil
 }
