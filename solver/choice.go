@@ -33,6 +33,16 @@ type Choice struct {
 	Others []Other
 }
 
+// Set sets the chosen method in m. Of two methods of the whole grid, the next one takes part in the run.
+func (c *Choice) Set(m *problem.MethodConfig) {
+	m.Name = c.Name
+	m.Local = cmp.Or(c.Local, m.Local)
+	whole := []string{problem.SOR, problem.Multigrid}
+	if m.Next = ""; slices.Contains(whole, c.Name) && slices.Contains(whole, c.Next) {
+		m.Next = c.Next
+	}
+}
+
 // Other is a method that was not chosen, and why.
 type Other struct {
 	Name string `json:"method"`
@@ -208,15 +218,15 @@ func (r *Run) rank(e *work) []Choice {
 	}
 	multigrid := Choice{Name: problem.Multigrid, Why: e.compared(problem.Multigrid)}
 	sor := Choice{Name: problem.SOR, Why: e.compared(problem.SOR)}
-	if e.turns {
-		multigrid.Why = "a strong flow changes its direction, which may make sor slow; " +
-			"multigrid needs fewer sweeps than richardson"
-	}
 	out := []Choice{multigrid, sor, richardson}
 	switch {
 	case e.corners && e.symmetric:
 		sor.Why = cornersText
 		out = []Choice{sor, multigrid, richardson}
+	case e.turns:
+		sor.Why = turnsText
+		out = []Choice{sor, multigrid, richardson}
+	case e.jumps():
 	case e.sor <= e.multigrid:
 		out = []Choice{sor, multigrid, richardson}
 	}

@@ -63,9 +63,6 @@ func estimateWork(p *problem.Problem, tolerance float64) work {
 		w.multigrid *= factorNotNested
 	}
 	w.multigrid += s.crossing / 2 // as measured: relaxation carries values along a strong flow, and coarse grids do not help
-	if w.turns {
-		w.sor = math.Inf(1)
-	}
 	return w
 }
 
@@ -87,13 +84,13 @@ func (w *work) against(name string, lockstep bool) string {
 
 const cornersText = "cells of high and of low diffusion meet at corners, which the coarse grids of multigrid do not represent"
 
+const turnsText = "a strong flow changes its direction, which the coarse grids of multigrid do not represent"
+
 // needs returns the estimate for a method as text.
 func (w *work) needs(name string) string {
 	v := map[string]float64{problem.Richardson: w.richardson, problem.SOR: w.sor, problem.Multigrid: w.multigrid}[name]
 	switch {
-	case name == problem.SOR && w.turns:
-		return "may be very slow, since a strong flow changes its direction"
-	case name == problem.Multigrid && w.turns:
+	case name != problem.Richardson && w.turns:
 		return "unknown, since a strong flow changes its direction"
 	case name == problem.Richardson && w.flow:
 		return "unknown, since the flow is strong"

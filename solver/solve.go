@@ -186,8 +186,7 @@ func (o *Options) choose(c *problem.Config) error {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	m := &c.Method
-	if m.Name = o.choice.Name; m.Name == problem.Schwarz {
-		m.Local = cmp.Or(o.choice.Local, m.Local)
+	if o.choice.Set(m); m.Name == problem.Schwarz {
 		m.Overlap = cmp.Or(m.Overlap, problem.DefaultOverlap)
 	}
 	return nil

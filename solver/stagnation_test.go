@@ -299,5 +299,17 @@ func TestUnreachableSolutionStagnates(t *testing.T) {
 			require.ErrorIs(t, err, ErrNotConverged, name)
 			require.Equal(t, iterate.Stagnated, s.Reason, name)
 		}
+		for _, m := range []problem.MethodConfig{
+			{Name: problem.Richardson}, {Name: problem.Schwarz, Local: problem.SOR, InnerCycles: 1},
+		} {
+			for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(2), iterate.Asynchronous()} {
+				n := runOf(t, 1, problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 2), Scheme: scheme, Method: m,
+					Tolerance: 1e-6, MaxSweeps: 1 << 18})
+				require.NoError(t, n.Run())
+				o := n.Peers[0].Outcome()
+				require.Equal(t, iterate.Stagnated, o.Reason, "%s %s", m.Name, scheme.Name())
+				require.Less(t, max(o.Work, float64(o.Sweeps)), float64(1<<17), "the work is bounded")
+			}
+		}
 	}
 }

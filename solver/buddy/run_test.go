@@ -24,9 +24,10 @@ type run struct {
 	seed   uint64
 
 	// Results.
-	events int // of the last epoch
-	again  int // epochs that began with the starting values
-	kept   int // iterates that all peers have kept
+	events int    // of the last epoch
+	again  int    // epochs that began with the starting values
+	about  string // description of the method by rank 0
+	kept   int    // iterates that all peers have kept
 	resume []iterate.Iteration
 	u      []float64
 	ends   []iterate.Outcome // by rank
@@ -75,7 +76,7 @@ func (r *run) play(t require.TestingT, losses ...[2]int) {
 		require.NoError(t, n.Run())
 		require.NoError(t, n.Failed)
 		if lost < 0 {
-			r.u, r.ends = n.Assemble(r.config.Problem), nil
+			r.u, r.ends, r.about = n.Assemble(r.config.Problem), nil, n.Peers[0].Describe()
 			for _, q := range n.Peers {
 				r.ends = append(r.ends, q.Outcome())
 			}
@@ -138,6 +139,7 @@ func (r *run) same(t require.TestingT, want *run, what string) {
 func methods() []problem.MethodConfig {
 	return []problem.MethodConfig{
 		{Name: problem.Richardson}, {Name: problem.SOR}, {Name: problem.Multigrid}, {Name: problem.SOR, Omega: 1.5},
+		{Name: problem.SOR, Next: problem.Multigrid}, {Name: problem.Multigrid, Next: problem.SOR},
 	}
 }
 
@@ -182,10 +184,13 @@ func TestLossesKeepTheBits(t *testing.T) {
 // A peer may be lost before any event, also after the verdict.
 func TestLossBeforeEveryEvent(t *testing.T) {
 	for _, m := range methods() {
-		t.Run(fmt.Sprint(m.Name, m.Omega), func(t *testing.T) {
+		t.Run(fmt.Sprint(m.Name, m.Omega, m.Next), func(t *testing.T) {
 			c := problem.Config{
 				Problem: solvertest.Membrane([3]int{8, 8, 8}, 3), Method: m, Tolerance: 1e-9,
 				Scheme: iterate.Synchronous(),
+			}
+			if m.Next != "" { // a problem that is hard for both methods
+				c.Problem, c.MaxSweeps = solvertest.Islands(15, 1e4), 80
 			}
 			c.Partition = solvertest.SlabsOf(t, c.Problem, 3)
 			want := &run{config: c, seed: 3}
@@ -194,6 +199,9 @@ func TestLossBeforeEveryEvent(t *testing.T) {
 			got := &run{config: c, seed: 3}
 			got.play(t)
 			require.Positive(t, got.kept)
+			if m.Next != "" {
+				require.Contains(t, got.about, "from sweep")
+			}
 			want.states = got.states
 			events, stride, resumed := got.events, 17, 0
 			if testing.Short() {

@@ -23,6 +23,7 @@ type Coordination struct {
 	Steps         TimeSteps
 	Iterate       Iteration  // newest complete iterate
 	CapturedAt    Iteration  // iterate captured by the newest snapshot
+	Spent         float64    // work of this peer in sweeps over its box; 0: as many as iterates
 	Reference     kernel.Sum // this peer's share of the squared norm of the reference residual
 	Best          BestIterate
 	outbox        []Op
@@ -32,6 +33,9 @@ type Coordination struct {
 	Fault         error  // ends the run
 	Done          bool
 }
+
+// work returns the work of this peer until iterate k, in sweeps over its box.
+func (p *Coordination) work(k Iteration) float64 { return max(p.Spent, float64(k)) }
 
 // SnapshotSource gives the rules of termination access to the values of a peer.
 type SnapshotSource interface {

@@ -150,7 +150,7 @@ func (e *lockstepRule) advance() {
 		m.Iterate = e.schedule.Next(r, e.check, m.A, tol)
 		if e.wantsMagnitudes = false; m.Reason == Running {
 			magnitude := Norm(&e.sums.start) / e.norm0
-			m.Reason, e.wantsMagnitudes = e.stagnant.Evaluate(e.check, float64(e.check), m.A, tol,
+			m.Reason, e.wantsMagnitudes = e.stagnant.Evaluate(e.check, e.p.work(e.check), m.A, tol,
 				StagnantChecks, reduced, magnitude)
 		}
 	}

@@ -164,7 +164,7 @@ func (e *snapshotRule) advance() {
 		reduce := e.wantsMagnitudes && e.number > 0
 		magnitude := Norm(&e.sums.start) / e.norm0
 		m.Reason, reduce = e.stagnant.Evaluate(
-			e.p.CapturedAt, float64(e.p.CapturedAt), rel, e.p.Config.Tolerance, snapshotChecks, reduce, magnitude)
+			e.p.CapturedAt, e.p.work(e.p.CapturedAt), rel, e.p.Config.Tolerance, snapshotChecks, reduce, magnitude)
 		if reduce {
 			m.Mark = 1
 		}

@@ -18,7 +18,7 @@ import "github.com/p2pdc/p2pdc/internal/kernel"
 // The second condition costs a pass over the block. So magnitudes are reduced only at the check after the first
 // condition holds. Both use exact sums, so the decision does not depend on the partition.
 //
-// A run also stagnates if its residual has not fallen by a millionth during nine tenths of its work and standstillWork at
+// A run also stagnates if its residual has not fallen by a ten-thousandth during nine tenths of its work and standstillWork at
 // least: A is nearly singular (a strong flow out of the domain, say), and the solution is out of reach.
 type Stagnation struct {
 	snapshots bool // the checks are snapshots
@@ -28,7 +28,7 @@ type Stagnation struct {
 	bestAt Iteration // of the check that found it, or of the last doubt that was cleared
 	checks int       // since then
 
-	level   float64 // relative residual that was the newest to be lower by a millionth than the one before
+	level   float64 // relative residual that was the newest to be lower by a ten-thousandth (snapshots: an eighth)
 	levelAt float64 // work before its check, in sweeps over the grid
 }
 
@@ -52,9 +52,10 @@ const (
 	snapshotChecks = 3
 	// noisyMinimum is the largest ratio of a new minimum to the one before among snapshots.
 	noisyMinimum = 7. / 8
-	// standstillWork exceeds the sweeps in which a flow crosses the largest grids, before the residual falls.
-	standstillWork = 1 << 15
-	standstillFall = 1 - 1e-6
+	// standstillWork exceeds the sweeps in which a flow crosses the largest grids, before the residual falls, and those
+	// in which SOR first increases it where the diffusion varies by a factor of a million.
+	standstillWork = 1 << 16
+	standstillFall = 1 - 1e-4
 )
 
 // record adds the relative residual of iterate k. It reports whether there has been no new minimum for a
@@ -72,18 +73,27 @@ func (s *Stagnation) record(k Iteration, residual float64, checks int) bool {
 	return s.checks >= checks && k-s.bestAt >= k/4
 }
 
-// Evaluate adds the relative residual of iterate k, which has taken work sweeps over the grid. If reduced is true, m is the norm of the magnitudes
-// relative to the same reference. It returns Stagnated or Running, and whether the next check has to reduce
+// StandsStill reports whether the residual has not fallen during most of that much work.
+func (s *Stagnation) StandsStill(work float64) bool {
+	return work >= standstillWork && work-s.levelAt >= 0.9*work
+}
+
+// Evaluate adds the relative residual of iterate k, which has taken work sweeps over the grid. If reduced is true, m is the
+// norm of the magnitudes relative to the same reference. It returns Stagnated or Running, and whether the next check has to reduce
 // magnitudes. With tolerance 0 a run never stagnates.
 func (s *Stagnation) Evaluate(k Iteration, work float64,
 	residual, tol float64, checks int, reduced bool, m float64) (why Reason, reduce bool) {
-	if residual < standstillFall*s.level || !s.known {
+	fall := standstillFall
+	if s.snapshots {
+		fall = noisyMinimum
+	}
+	if residual < fall*s.level || !s.known {
 		s.level, s.levelAt = residual, work
 	}
 	switch {
 	case tol == 0:
 		return Running, false
-	case work >= standstillWork && work-s.levelAt >= 0.9*work:
+	case s.StandsStill(work):
 		return Stagnated, false
 	case !s.record(k, residual, checks):
 		return Running, false

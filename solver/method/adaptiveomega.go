@@ -34,7 +34,7 @@ type AdaptiveOmega struct {
 	limit    float64 // of ω; 0: none, and no guard
 	scalable bool    // a diagonal scaling is expected to make A symmetric
 	smallest float64 // smallest norm since the guard began to watch this ω, or 0
-	windows  int     // observations since then without a smaller one; with a fixed ω, sweeps
+	windows  int     // observations since then without a smaller one
 }
 
 const (
@@ -54,8 +54,6 @@ const (
 	scaledWindowBound = 256
 	// leastExcess is the least ω − 1 to which the guard lowers ω. Below it, ω becomes 1.
 	leastExcess = 0.05
-	// hopelessSweeps is the least number of sweeps without a new minimum for Hopeless.
-	hopelessSweeps = 1 << 14
 )
 
 // NewAdaptiveOmega returns an estimator that begins with omega and keeps it if fixed.
@@ -72,10 +70,10 @@ func NewGuardedOmega(omega, limit float64, scalable bool) AdaptiveOmega {
 // Limit informs an estimator of a fixed ω of StableOmega.
 func (f *AdaptiveOmega) Limit(limit float64, scalable bool) { f.limit, f.scalable = limit, scalable }
 
-// Hopeless reports whether a fixed ω above its limit has led to no new minimum of the residual for most of a long run.
-// Obstacles may bound such an iteration, which then cycles without end.
-func (f *AdaptiveOmega) Hopeless() bool {
-	return f.fixed && f.limit > 0 && !f.scalable && f.omega > f.limit && f.windows > max(hopelessSweeps, f.lastSweep*7/8)
+// Unstable reports whether a fixed ω exceeds its limit. Obstacles may bound such an iteration, which then cycles without
+// end.
+func (f *AdaptiveOmega) Unstable() bool {
+	return f.fixed && f.limit > 0 && !f.scalable && f.omega > f.limit
 }
 
 // Omega returns the current factor.
@@ -108,13 +106,7 @@ func (f *AdaptiveOmega) watch() { f.smallest, f.windows = 0, 0 }
 
 // Observe records the norm ‖r‖₂ after that many sweeps, and may change ω.
 func (f *AdaptiveOmega) Observe(sweep int, norm float64) {
-	if !(norm > 0) || math.IsInf(norm, 1) {
-		return
-	}
-	if f.fixed {
-		f.windows += sweep - f.lastSweep
-		f.lastSweep = sweep
-		f.grows(norm)
+	if f.fixed || !(norm > 0) || math.IsInf(norm, 1) {
 		return
 	}
 	if f.limit > 0 && f.grows(norm) {

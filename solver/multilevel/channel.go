@@ -49,7 +49,7 @@ const sumsBytes = 2 + maxSums*(2+iterate.MaxSumBytes)
 // linksOf returns the links of a rank to the peers that it shares a face with. Both ends declare equal slots.
 func linksOf(c *problem.Config, rank iterate.Rank) []iterate.Link {
 	deep, gathered, arrays := [3]int{1, 1, 1}, 0, 1
-	if c.Method.Name == problem.Multigrid {
+	if c.Method.Name == problem.Multigrid || c.Method.Next == problem.Multigrid {
 		p := planLevels(c)
 		arrays = 2 // the residual and the truncation
 		for a := range 3 {

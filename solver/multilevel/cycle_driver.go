@@ -2,9 +2,11 @@ package multilevel
 
 import (
 	"math"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/method"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -26,8 +28,15 @@ type globalMethod interface {
 	exhausted() bool
 	// measured returns the squared residual of the current values if the cycle has measured it.
 	measured() (squares float64, ok bool)
-	// observe accepts the squared residual that a check has measured, and reports whether the run cannot converge.
-	observe(squares float64) (hopeless bool)
+	// observe accepts the squared residual that a check has measured.
+	observe(squares float64)
+	// unstable reports whether the user has set a parameter with which the method may not converge.
+	unstable() bool
+	// resume continues from values that another method has changed.
+	resume()
+	// opening returns the exchanges that update the ghosts of values that the method begins with.
+	opening() []stage
+	name() string
 	omega() float64   // see iterate.Progress
 	describe() string // for reports
 	iterate.State
@@ -38,7 +47,14 @@ type globalMethod interface {
 type cycleDriver struct {
 	cycleState
 	*ownBlock
-	method         globalMethod
+	method         globalMethod   // one of methods
+	methods        []globalMethod // the method of the run and, if there is one, MethodConfig.Next
+	alternation    method.Alternation
+	prepared       [2]bool           // methods for problem
+	problem        *problem.Problem  // of the time step
+	changedAt      iterate.Iteration // of the newest change of the method; 0: none
+	changes        bool              // the method changes before the next cycle
+	changeStage    stage
 	interval       iterate.CheckInterval
 	reference      kernel.Sum // squared residual of the own points with the reference vector
 	spent          float64    // work of all steps
@@ -85,34 +101,87 @@ const (
 )
 
 func (c *cycleDriver) init(g *peer) error {
-	every, lag, fixed := iterate.Iteration(1), iterate.Iteration(0), true
-	if g.config.Method.Name == problem.Multigrid {
-		m, err := newMultigrid(g)
-		if err != nil {
-			return err
+	var names []string
+	for _, name := range []string{g.config.Method.Name, g.config.Method.Next} {
+		if name != "" {
+			names = append(names, name)
 		}
-		c.method, c.ownBlock = m, m.ownBlock
-	} else {
-		m, err := newRedBlack(g)
-		if err != nil {
-			return err
+	}
+	window := g.box
+	if slices.Contains(names, problem.Multigrid) {
+		window = multigridWindow(g)
+	}
+	var err error
+	if c.ownBlock, err = newOwnBlock(g, window); err != nil {
+		return err
+	}
+	for i, name := range names {
+		if name == problem.Multigrid {
+			c.alternation.SOR = 1 - i
+			c.methods = append(c.methods, newMultigrid(g, c.ownBlock))
+		} else {
+			c.methods = append(c.methods, newRedBlack(g, c.ownBlock))
 		}
-		c.method, c.ownBlock = m, m.ownBlock
-		every, lag, fixed = sorEvery, sorLag, false
 	}
-	c.interval = iterate.CheckInterval{Every: every, Lag: lag, Max: g.config.MaxSweeps, Fixed: fixed}
-	if given := g.config.CheckEvery; given > 0 && !fixed {
-		c.interval.Every = given
-		c.interval.Fixed = true
-		c.interval.Lag = min(lag, given)
-	}
-	if g.config.Lag > 0 && !fixed {
-		c.interval.Lag = min(g.config.Lag, c.interval.Every)
-	}
+	c.use(0)
 	c.awaitReduction = stage{kind: stageReduce}
+	c.changeStage = stage{kind: stageDo, do: func() {
+		if err := c.change(); err != nil {
+			g.fault = err
+		}
+	}}
 	if c.keep.Every = g.config.KeepEvery; len(g.channels) == 0 {
 		c.keep.Every = 0 // there is no other peer
 	}
+	return nil
+}
+
+// use sets the method of the next cycles.
+func (c *cycleDriver) use(i int) {
+	g := c.peer
+	c.method = c.methods[i]
+	c.interval = iterate.CheckInterval{Every: 1, Max: g.config.MaxSweeps, Fixed: true}
+	if _, sor := c.method.(*redBlack); !sor {
+		return
+	}
+	every, lag := iterate.Iteration(sorEvery), iterate.Iteration(sorLag)
+	if given := g.config.CheckEvery; given > 0 {
+		every, lag = given, min(lag, given)
+	}
+	if g.config.Lag > 0 {
+		lag = min(g.config.Lag, every)
+	}
+	c.interval.Every, c.interval.Lag, c.interval.Fixed = every, lag, g.config.CheckEvery > 0
+}
+
+// prepare prepares a method for the problem or time step, unless it is prepared.
+func (c *cycleDriver) prepare(i int) error {
+	if c.prepared[i] {
+		return nil
+	}
+	c.prepared[i] = true
+	return c.methods[i].prepare(c.problem, c.peer.steps.Total > 0)
+}
+
+// settle returns the work in which the rate of the method in use shows: that in which SOR damps an error, several times.
+func (c *cycleDriver) settle() float64 {
+	const times = 4
+	if omega := c.method.omega(); omega > 0 {
+		return times / (2 - omega)
+	}
+	return 0
+}
+
+// change makes the next cycles those of the other method.
+func (c *cycleDriver) change() error {
+	i := c.alternation.Current()
+	c.use(i)
+	c.changes, c.changedAt = false, c.peer.steps.CompletedSweeps+c.cycle
+	if err := c.prepare(i); err != nil {
+		return err
+	}
+	c.method.resume()
+	c.opened, c.check, c.measureFrom, c.schedule = 0, c.cycle, c.cycle, iterate.CheckSchedule{}
 	return nil
 }
 
@@ -127,7 +196,8 @@ func (c *cycleDriver) begin(p *problem.Problem) error {
 	if err := c.build(p, g.steps.Previous, dt); err != nil {
 		return err
 	}
-	if err := c.method.prepare(p, g.steps.Total > 0); err != nil {
+	c.problem, c.prepared = p, [2]bool{}
+	if err := c.prepare(c.alternation.Current()); err != nil {
 		return err
 	}
 	g.runNow(&c.residualStage)
@@ -144,6 +214,11 @@ func (c *cycleDriver) begin(p *problem.Problem) error {
 		c.best.Begin(len(c.u), g.config.NewArray)
 	}
 	g.config.Initial = nil
+	crossing := 0 // sweeps in which a flow crosses the grid, before the residual falls
+	if !p.Symmetric() {
+		crossing = max(p.N[0], p.N[1], p.N[2])
+	}
+	c.alternation.Begin(c.spent, float64(crossing))
 	c.cycleState = cycleState{residual: iterate.UnknownResidual(), norm0: iterate.UnknownResidual()}
 	if g.config.State == nil {
 		return nil
@@ -157,12 +232,16 @@ func (c *cycleDriver) next() *stage {
 	for {
 		switch c.phase {
 		case driverOpen:
-			if c.opened < len(c.opening) {
+			if list := c.method.opening(); c.opened < len(list) {
 				c.opened++
-				return &c.opening[c.opened-1]
+				return &list[c.opened-1]
 			}
 			c.phase = driverCheck
 		case driverCheck:
+			if c.changes {
+				c.phase = driverOpen
+				return &c.changeStage
+			}
 			if c.keeps && !c.open && c.reason == iterate.Running {
 				c.phase = driverKept
 				return c.beginKeep()
@@ -297,18 +376,15 @@ func (c *cycleDriver) evaluate(totals []float64) {
 			c.norm0 = c.peer.config.Units.Reference(c.referenceNorm)
 		}
 		squares, _ := c.method.measured()
-		hopeless := false
 		if !c.fromCycle {
 			squares = totals[0]
-			hopeless = c.method.observe(squares)
+			c.method.observe(squares)
 		}
 		tol := c.peer.config.Tolerance
 		c.residual, reason = r.Evaluate(k, math.Sqrt(squares), c.norm0, tol)
 		c.best.Measured(k, c.residual)
 		switch {
 		case reason != iterate.Running:
-		case hopeless:
-			reason = iterate.Diverged
 		case c.method.exhausted():
 			reason = iterate.ReachedSweeps
 		}
@@ -316,6 +392,10 @@ func (c *cycleDriver) evaluate(totals []float64) {
 		if c.withMagnitudes = false; reason == iterate.Running {
 			reason, c.withMagnitudes = c.stagnant.Evaluate(k, c.spent, c.residual, tol,
 				iterate.StagnantChecks, asked, m)
+			unsure := c.method.unstable() || !c.problem.Upwind && !c.problem.Symmetric()
+			if reason == iterate.Stagnated && unsure && c.stagnant.StandsStill(c.spent) {
+				reason = iterate.Diverged // obstacles bound the values
+			}
 		}
 	}
 	if reason == iterate.Running {
@@ -333,6 +413,12 @@ func (c *cycleDriver) evaluate(totals []float64) {
 		return
 	}
 	c.final, c.check = false, r.After(k)
+	if len(c.methods) > 1 {
+		c.changes = c.measures && c.alternation.Observe(c.spent, c.residual, c.peer.config.Tolerance, c.settle())
+		if left := math.Ceil(c.alternation.Left(c.spent)); left < float64(c.measureFrom-c.cycle) && !c.interval.Fixed {
+			c.measureFrom = c.cycle + iterate.Iteration(max(0, left)) // of sor
+		}
+	}
 }
 
 // beginKeep keeps the present iterate: the reduction that it returns is complete when every peer has stored its copy.
@@ -356,7 +442,21 @@ func (c *cycleDriver) Fields(visit func(field any)) {
 	visit(&c.spent)
 	visit(&c.withMagnitudes)
 	visit(&c.final)
+	visit(&c.changedAt)
+	c.alternation.Fields(visit)
 	c.schedule.Fields(visit)
 	c.stagnant.Fields(visit)
-	c.method.Fields(visit)
+	for i, m := range c.methods {
+		used := c.prepared[i]
+		if visit(&used); !used {
+			continue
+		}
+		if err := c.prepare(i); err != nil {
+			c.peer.fault = err
+		}
+		m.Fields(visit)
+	}
+	if i := c.alternation.Current(); i < len(c.methods) {
+		c.use(i)
+	}
 }

@@ -60,7 +60,7 @@ func (m *multigrid) next(iterate.Iteration) *stage {
 				}
 				m.guard.Begin(residual, !m.warm && m.plan.hierarchy.Coarsest() > 0)
 			}
-			if m.warm || len(m.start) == 0 {
+			if m.warm {
 				m.enter(guardCycle, m.cycle, m.cycleWork)
 			} else {
 				m.enter(guardStart, m.start, m.startWork)

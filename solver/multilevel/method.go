@@ -27,7 +27,7 @@ func (m Method) Check(c *problem.Config) error {
 			"guarantee; use it as the local method of %s, or use a synchronous scheme",
 			m.name, c.Scheme.Name(), problem.Schwarz)
 	}
-	if err := c.CheckOrder(); err != nil || m.name != problem.Multigrid {
+	if err := c.CheckOrder(); err != nil || m.name != problem.Multigrid && c.Method.Next != problem.Multigrid {
 		return err
 	}
 	return checkGathered(c)
@@ -46,4 +46,11 @@ func (Method) New(c problem.Config) (problem.Peer, error) {
 }
 
 // Describe returns the method's parameters (see problem.Peer).
-func (g *peer) Describe() string { return g.driver.method.describe() }
+func (g *peer) Describe() string {
+	c := &g.driver
+	if c.changedAt == 0 {
+		return c.method.describe()
+	}
+	return fmt.Sprintf("from sweep %d on %s, which reduces the residual more per sweep: %s",
+		c.changedAt, c.method.name(), c.method.describe())
+}

@@ -55,23 +55,21 @@ func checkGathered(c *problem.Config) error {
 	return nil
 }
 
-func newMultigrid(g *peer) (*multigrid, error) {
-	c := &g.config
-	m := &multigrid{plan: planLevels(c)}
-	window := g.box
-	if len(m.plan.parts) > 1 {
-		window = m.plan.window(0, c.Rank)
+// multigridWindow returns the block of grid 0 that multigrid needs.
+func multigridWindow(g *peer) problem.Box {
+	if plan := planLevels(&g.config); len(plan.parts) > 1 {
+		return plan.window(0, g.config.Rank)
 	}
-	var err error
-	if m.ownBlock, err = newOwnBlock(g, window); err != nil {
-		return nil, err
-	}
+	return g.box
+}
+
+func newMultigrid(g *peer, o *ownBlock) *multigrid {
+	m := &multigrid{ownBlock: o, plan: planLevels(&g.config)}
 	m.diffusion.plan(m)
 	if m.block.KeepDiffusion = len(m.diffusion.lo) > 0; m.block.KeepDiffusion {
 		m.block.DiffusionBox = problem.Box{Lo: m.diffusion.lo[0], Hi: m.diffusion.hi[0]}
 	}
-	m.saved = c.NewArray(m.block.Layout.Len())
-	return m, nil
+	return m
 }
 
 // measureRows measures the residual of rows of grid 0 if it is not distributed.
@@ -86,7 +84,9 @@ func (m *multigrid) root() bool { return m.peer.tree.Parent < 0 }
 func (m *multigrid) distributed() bool { return len(m.peer.channels) > 0 }
 
 func (m *multigrid) prepare(p *problem.Problem, _ bool) error {
-	m.problem = p
+	if m.problem = p; m.saved == nil {
+		m.saved = m.peer.config.NewArray(m.block.Layout.Len())
+	}
 	m.diffusion.build(m, p)
 	if m.levels != nil && m.plan.gathered > 0 {
 		if err := m.renewLevels(); err != nil {
@@ -109,11 +109,20 @@ func (m *multigrid) prepare(p *problem.Problem, _ bool) error {
 	return nil
 }
 
+func (m *multigrid) name() string { return problem.Multigrid }
+
 func (m *multigrid) begin(warm bool) {
 	m.warm = warm
 	m.atReference = !warm
 	m.first = true
 }
+
+func (m *multigrid) resume() {
+	m.begin(true)
+	m.squared = math.NaN()
+}
+
+func (m *multigrid) opening() []stage { return m.opened }
 
 // buildLevels creates the grids of a problem.
 func (m *multigrid) buildLevels(p *problem.Problem) error {
@@ -231,10 +240,9 @@ func (m *multigrid) renewLevels() error {
 
 func (m *multigrid) measured() (float64, bool) { return m.squared, !math.IsNaN(m.squared) }
 
-func (m *multigrid) observe(squares float64) (hopeless bool) {
-	m.squared = squares
-	return false
-}
+func (m *multigrid) observe(squares float64) { m.squared = squares }
+
+func (m *multigrid) unstable() bool { return false }
 
 func (m *multigrid) done() (iterate.Iteration, float64) {
 	if m.stopped {

@@ -16,8 +16,7 @@ type ownBlock struct {
 	sweep         *kernel.Sweep
 	norms         []kernel.Norm // one per chunk
 	residualStage stage
-	opening       []stage // exchanges that update the ghosts of the starting values
-	atReference   bool    // the values are the reference vector, whose residual is known
+	atReference   bool // the values are the reference vector, whose residual is known
 }
 
 func newOwnBlock(g *peer, window problem.Box) (*ownBlock, error) {

@@ -20,6 +20,7 @@ type redBlack struct {
 	factor method.AdaptiveOmega // observes exact norms when a check takes effect
 	given  bool                 // by the user
 	stable float64              // stableOmega of the problem or time step; 0: A is symmetric
+	opened []stage              // see opening
 	stages []stage              // of a sweep
 	at     int
 	sweeps iterate.Iteration // sweeps per run of the stages
@@ -36,11 +37,7 @@ const (
 	sorPoints = 1 << 26
 )
 
-func newRedBlack(g *peer) (*redBlack, error) {
-	o, err := newOwnBlock(g, g.box)
-	if err != nil {
-		return nil, err
-	}
+func newRedBlack(g *peer, o *ownBlock) *redBlack {
 	given := g.config.Method.Omega
 	m := &redBlack{ownBlock: o, given: given > 0,
 		factor: method.NewAdaptiveOmega(cmp.Or(given, g.config.Omega), given > 0)}
@@ -48,10 +45,10 @@ func newRedBlack(g *peer) (*redBlack, error) {
 		m.stages = []stage{{kind: stageCompute, steps: []problem.SweepStep{{Box: m.own, Chunks: 1}}, runAll: func() {
 			m.sweep.RedBlack(m.u, m.factor.Omega(), int(m.sweeps), g.exec)
 		}}}
-		return m, nil
+		return m
 	}
-	values := grid{array: m.u, layout: m.block.Layout, parity: parity(g.box), colour: -1}
-	m.opening = exchangeStages(nil, faceExchange(g.channels, values, m.own))
+	values := grid{array: m.u, layout: m.block.Layout, parity: parity(m.block.Box), colour: -1}
+	m.opened = exchangeStages(nil, faceExchange(g.channels, values, m.own))
 	for colour := range 2 {
 		values.colour = colour
 		x := faceExchange(g.channels, values, m.own)
@@ -62,7 +59,7 @@ func newRedBlack(g *peer) (*redBlack, error) {
 			},
 			stage{kind: stageAwait, x: x})
 	}
-	return m, nil
+	return m
 }
 
 func (m *redBlack) prepare(p *problem.Problem, step bool) error {
@@ -85,7 +82,13 @@ func (m *redBlack) prepare(p *problem.Problem, step bool) error {
 	return nil
 }
 
+func (m *redBlack) name() string { return problem.SOR }
+
 func (m *redBlack) begin(bool) {}
+
+func (m *redBlack) resume() { m.factor.Forget() }
+
+func (m *redBlack) opening() []stage { return m.opened }
 
 func (m *redBlack) next(limit iterate.Iteration) *stage {
 	if m.at == 0 {
@@ -111,10 +114,11 @@ func (m *redBlack) exhausted() bool { return false }
 
 func (m *redBlack) measured() (float64, bool) { return 0, false }
 
-func (m *redBlack) observe(squares float64) (hopeless bool) {
+func (m *redBlack) observe(squares float64) {
 	m.factor.Observe(int(m.peer.driver.check), math.Sqrt(squares))
-	return m.factor.Hopeless()
 }
+
+func (m *redBlack) unstable() bool { return m.factor.Unstable() }
 
 func (m *redBlack) Fields(visit func(field any)) { m.factor.Fields(visit) }
 

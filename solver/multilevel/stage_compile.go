@@ -22,6 +22,7 @@ type cycleStages struct {
 	measureRelaxed       []stage
 	stopStages           []stage // check for an early end between two relaxations
 	awaitReduction       []stage
+	opened               []stage      // see opening
 	changes              []kernel.Sum // one per chunk
 	gather               *gather
 	scatter              *scatter
@@ -40,7 +41,7 @@ func (m *multigrid) compile() {
 		nominal: method.NominalWork(h, cycle), stopStages: m.stopCheck(false),
 		awaitReduction: []stage{{kind: stageReduce}},
 	}
-	m.opening = m.compileGather()
+	c.opened = m.compileGather()
 	c.cycle, c.cycleWork = m.compileStages(cycle)
 	c.start, c.startWork = m.compileStages(start)
 	// Without a check for an early end: the sweep is the last stage.
@@ -112,6 +113,7 @@ func (m *multigrid) ownerLevel(l int) *gridLevel {
 
 // compileStages translates stages and returns their work in sweeps over the grid.
 func (m *multigrid) compileStages(list []method.Stage) (out []stage, work float64) {
+	work = method.NominalWork(&m.plan.hierarchy, list) // before peers fuse stages differently: it is the same on all
 	list = method.Fuse(list, func(s method.Stage) bool {
 		f := m.ownerLevel(s.Level)
 		if s.Kind == method.Measure && m.distributed() || s.Kind == method.Prolong && m.atGatherBoundary(s.Level) {
@@ -125,7 +127,6 @@ func (m *multigrid) compileStages(list []method.Stage) (out []stage, work float6
 			(list[i+1].Kind == method.Prolong || list[i+1].Kind == method.Interpolate)
 		out = m.appendStage(out, s, corners)
 		cost := float64(boxPoints(grids[s.Level])) / float64(boxPoints(grids[0])) * s.Work()
-		work += cost
 		out = checks.after(out, s, cost, i+1 == len(list))
 	}
 	return out, work

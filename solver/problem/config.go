@@ -23,6 +23,9 @@ const (
 // MethodConfig selects a method and its parameters. The zero value selects projected Richardson.
 type MethodConfig struct {
 	Name string // empty: Richardson
+	// Next is the method, SOR or Multigrid, with which a run by Multigrid or SOR alternates if it converges slowly: the
+	// faster one goes on. Empty: the run keeps its method.
+	Next string
 	// Local is the method on a peer's own box in Schwarz: Richardson, SOR or Multigrid. Empty selects Multigrid.
 	Local string
 	// Overlap is the number of layers by which Schwarz extends a box into its neighbours, 0 to MaxOverlap.
@@ -61,9 +64,12 @@ const (
 
 // Check returns an error if a setting is out of range, whatever the method.
 func (m *MethodConfig) Check() error {
+	whole := []string{SOR, Multigrid}
 	switch {
 	case !slices.Contains([]string{"", Richardson, SOR, Multigrid}, m.Local):
 		return fmt.Errorf("problem: unknown local method %q; use %s, %s or %s", m.Local, Richardson, SOR, Multigrid)
+	case m.Next != "" && (m.Next == m.Name || !slices.Contains(whole, m.Name) || !slices.Contains(whole, m.Next)):
+		return fmt.Errorf("problem: method %s cannot alternate with %q; only %s and %s can", m.Name, m.Next, SOR, Multigrid)
 	case m.Overlap < 0 || m.Overlap > MaxOverlap:
 		return fmt.Errorf("problem: invalid overlap %d: it must be 0 to %d layers", m.Overlap, MaxOverlap)
 	case m.InnerCycles < 0:
@@ -259,22 +265,23 @@ func (c *Config) Prepare() error {
 	return nil
 }
 
-// checkKept checks the settings of kept iterates.
+// checkKept returns an error if the run cannot recover exactly, from iterates that its peers keep.
 func (c *Config) checkKept() error {
 	switch {
 	case c.KeepEvery == 0 && c.State == nil:
 		return nil
 	case c.KeepEvery < 0:
-		return fmt.Errorf("problem: iterates kept every %v; the time must not be negative", c.KeepEvery)
+		return fmt.Errorf("problem: KeepEvery is %v; it must not be negative", c.KeepEvery)
 	case c.Problem.Steps() > 0:
-		return errors.New("problem: iterates of time steps are not kept; a time step is done again")
+		return errors.New("problem: exact recovery does not support time steps; after a loss the time step is repeated")
 	case c.Method.Name == Schwarz || !c.Scheme.Lockstep():
-		return errors.New("problem: iterates are kept only in lockstep, where the problem determines them, and not by Schwarz: " +
-			"use scheme sync and another method, or --recover local")
+		return fmt.Errorf("problem: exact recovery does not support method %s with scheme %s, whose iterates depend on the "+
+			"order of messages: use scheme sync and another method, or --recover local", cmp.Or(c.Method.Name, Richardson),
+			c.Scheme.Name())
 	case c.Balance:
-		return errors.New("problem: iterates are not kept while planes move between peers")
+		return errors.New("problem: exact recovery does not support --balance on: use --balance off, or --recover local")
 	case c.State != nil && c.Initial == nil:
-		return errors.New("problem: the state of an iterate without its values")
+		return errors.New("problem: State is set without Initial, the values of the same iterate")
 	}
 	return nil
 }

@@ -31,7 +31,6 @@ type peer struct {
 	spare     []float64
 	captured  []float64 // of the current or agreed snapshot; may be cur
 	stepStart []float64 // of the region, dense: the start of the time step
-	spent     float64   // by all relaxations, in sweeps over the own box
 
 	relaxation relaxation
 	choice     cycleChoice
@@ -298,7 +297,7 @@ func (w *peer) Outcome() iterate.Outcome {
 	if !w.AnswersBest() {
 		_, o.Iterate = w.result()
 	}
-	o.Work = w.spent
+	o.Work = w.Spent
 	return o
 }
 

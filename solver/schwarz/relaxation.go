@@ -200,7 +200,7 @@ func (w *peer) Relax(op iterate.Op) {
 		}
 	case stageCoarseSolve:
 		w.coarse.solve(w)
-		w.spent += float64(w.coarse.solver.workPoints()) / float64(w.ownPart.Points())
+		w.Spent += float64(w.coarse.solver.workPoints()) / float64(w.ownPart.Points())
 		p.stage = stageAwait
 		if !w.config.Scheme.Lockstep() {
 			p.stage = stageSolve // it is added in the next relaxation
@@ -223,7 +223,7 @@ func (p *relaxation) solve() {
 	if p.stopping {
 		w.local.end(w.work)
 	}
-	w.spent += p.cost * float64(w.layout.Points()) / float64(w.ownPart.Points())
+	w.Spent += p.cost * float64(w.layout.Points()) / float64(w.ownPart.Points())
 	p.done++
 	if !w.local.complete {
 		if w.config.Method.Flexible && w.local.readable {

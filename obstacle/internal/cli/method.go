@@ -94,6 +94,9 @@ func (q *request) chooseMethod(w *work, clusters []string) error {
 	if w.method, err = m.config(w.scheme, q.catalog); err != nil {
 		return err
 	}
+	if w.choice.Name == w.method.Name {
+		w.choice.Set(&w.method)
+	}
 	if w.method.Name != m.Name && m.why != "" {
 		w.methodWhy = fmt.Sprintf("%s, %s: with scheme %s, it is the method of each peer on its box", m.why, m.Name,
 			w.scheme.Name())

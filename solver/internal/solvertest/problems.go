@@ -133,6 +133,15 @@ func Membrane(n [3]int, dim int) *problem.Problem {
 	return p
 }
 
+// Islands returns a problem with small regions of high diffusion, which the coarse grids of multigrid do not represent.
+func Islands(n int, contrast float64) *problem.Problem {
+	p := Membrane([3]int{n, n, 1}, 2)
+	p.Diffusion.Of = func(q problem.Point) float64 {
+		return Where(math.Sin(22*math.Floor(8*q[0])+62*math.Floor(8*q[1])) > 0.2, contrast)
+	}
+	return p
+}
+
 // AnyProblem draws a small problem of any dimension, form of the operator and obstacles.
 func AnyProblem(t *rapid.T) *problem.Problem {
 	dim := rapid.IntRange(1, 3).Draw(t, "dimension")
