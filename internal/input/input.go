@@ -27,32 +27,46 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 // Open opens a regular file of at most limit bytes. It never waits: a pipe without a writer is refused, too. Its errors
 // do not contain the name of the file.
 func Open(path string, limit int64) (*os.File, fs.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	return open(path, syscall.O_NONBLOCK, limit, func(m fs.FileMode) error {
+		if !m.IsRegular() {
+			return errors.New("it is not a regular file")
+		}
+		return nil
+	})
+}
+
+// OpenStream opens a regular file of at most limit bytes, or a pipe, for which it waits until a process writes there (see
+// Within). It refuses devices. Its errors do not contain the name of the file.
+func OpenStream(path string, limit int64) (*os.File, error) {
+	f, _, err := open(path, 0, limit, func(m fs.FileMode) error {
+		switch {
+		case m&fs.ModeDevice != 0:
+			return errors.New("it is a device, neither a file nor a pipe")
+		case m.IsDir():
+			return errors.New("it is a directory")
+		}
+		return nil
+	})
+	return f, err
+}
+
+func open(path string, flag int, limit int64, check func(fs.FileMode) error) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|flag, 0)
 	if err != nil {
 		return nil, nil, reason(err)
 	}
 	info, err := f.Stat()
-	switch {
-	case err != nil:
-		err = reason(err)
-	case !info.Mode().IsRegular():
-		err = errors.New("it is not a regular file")
-	default:
-		err = CheckSize(info, limit)
+	if err == nil {
+		err = check(info.Mode())
+	}
+	if err == nil && info.Mode().IsRegular() && info.Size() > limit {
+		err = fmt.Errorf("its %d bytes are more than the %d allowed", info.Size(), limit)
 	}
 	if err != nil {
 		f.Close()
-		return nil, nil, err
+		return nil, nil, reason(err)
 	}
 	return f, info, nil
-}
-
-// CheckSize returns an error if a regular file has more than limit bytes.
-func CheckSize(info fs.FileInfo, limit int64) error {
-	if info.Mode().IsRegular() && info.Size() > limit {
-		return fmt.Errorf("its %d bytes are more than the %d allowed", info.Size(), limit)
-	}
-	return nil
 }
 
 // All reads r to its end, and returns an error if there are more than limit bytes.

@@ -34,6 +34,13 @@ func TestReadFile(t *testing.T) {
 		require.EqualError(t, err, want, name)
 		require.Equal(t, name == "none", errors.Is(err, fs.ErrNotExist), name)
 	}
+	for name, want := range map[string]string{
+		"four": "its 4 bytes are more than the 3 allowed", ".": "it is a directory", "none": "there is no such file",
+		"/dev/zero": "it is a device, neither a file nor a pipe",
+	} {
+		_, err := OpenStream(name, 3)
+		require.EqualError(t, err, want, name)
+	}
 	_, err = ReadFile("/proc/self/status", 10) // its size is 0
 	require.EqualError(t, err, "it has more than the 10 bytes allowed")
 }

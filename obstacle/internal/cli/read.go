@@ -2,10 +2,9 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"math"
 	"os"
 	"time"
 
@@ -23,20 +22,12 @@ func (a *app) readAll(ctx context.Context, what, name string, limit int64) ([]by
 func (a *app) readHeaded(
 	ctx context.Context, what, name string, limit int64, n int, check func(header []byte) error,
 ) ([]byte, error) {
-	if i, err := os.Stat(name); err == nil {
-		if i.Mode()&fs.ModeDevice != 0 { // it may never end
-			return nil, errors.New("it is a device, neither a file nor a pipe")
-		}
-		if err := input.CheckSize(i, limit); err != nil {
-			return nil, err
-		}
-	}
-	return a.read(ctx, what, name, func(r io.Reader) ([]byte, error) { return input.Headed(r, limit, n, check) })
+	return a.read(ctx, what, name, limit, func(r io.Reader) ([]byte, error) { return input.Headed(r, limit, n, check) })
 }
 
 // readLine is readAll for the first line.
 func (a *app) readLine(ctx context.Context, what, name string, limit int) ([]byte, error) {
-	return a.read(ctx, what, name, func(r io.Reader) ([]byte, error) { return input.Line(r, limit) })
+	return a.read(ctx, what, name, math.MaxInt64, func(r io.Reader) ([]byte, error) { return input.Line(r, limit) })
 }
 
 // quietTime is how long a read lasts before a line says what the program waits for.
@@ -45,7 +36,7 @@ const quietTime = time.Second
 // read calls take with what the user names. A pipe may have no writer, and standard input may be a terminal: a signal
 // ends the wait with ExitStopped.
 func (a *app) read(
-	ctx context.Context, what, name string, take func(io.Reader) ([]byte, error),
+	ctx context.Context, what, name string, limit int64, take func(io.Reader) ([]byte, error),
 ) ([]byte, error) {
 	ctx, stop := stoppable(ctx)
 	defer stop()
@@ -63,7 +54,7 @@ func (a *app) read(
 		if name == "-" {
 			return take(a.in)
 		}
-		f, err := os.Open(name)
+		f, err := input.OpenStream(name, limit)
 		if err != nil {
 			return nil, err
 		}

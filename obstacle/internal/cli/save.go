@@ -31,7 +31,7 @@ func save(name string, write func(io.Writer) error) error {
 	if !isDevice(name) {
 		return output.Replace(name, write)
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0) // a pipe may have no reader
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|syscall.O_NONBLOCK, 0) // a pipe may have no reader
 	if errors.Is(err, syscall.ENXIO) {
 		return fmt.Errorf("output %s: it is a pipe that no process reads", name)
 	}
@@ -44,10 +44,16 @@ func save(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// isDevice reports whether name is neither a regular file nor a directory, such as a pipe.
+// isDevice reports whether name is neither a regular file nor a directory, such as a pipe, or stands for an open file, as
+// /dev/stdout does: it cannot be replaced.
 func isDevice(name string) bool {
 	i, err := os.Stat(name)
-	return err == nil && !i.Mode().IsRegular() && !i.IsDir()
+	if err != nil || i.IsDir() {
+		return false
+	}
+	path, _ := filepath.Abs(name)
+	folder := filepath.Dir(path)
+	return !i.Mode().IsRegular() || folder == "/dev" || folder == "/dev/fd" || strings.HasPrefix(folder, "/proc/")
 }
 
 // outcomeOf returns the entry of an output, whose error is err.

@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,4 +89,24 @@ func TestAStepThatHangs(t *testing.T) {
 		close(hangs)
 		synctest.Wait()
 	})
+}
+
+// Names that stand for an open file are written in place.
+func TestDevices(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(name, []byte("before "), 0o600))
+	require.False(t, isDevice(name))
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	link := fmt.Sprintf("/proc/self/fd/%d", f.Fd())
+	if _, err := os.Stat(link); err != nil {
+		t.Skip("no /proc")
+	}
+	require.True(t, isDevice(link))
+	require.NoError(t, checkWritable(link))
+	require.NoError(t, save(link, func(w io.Writer) error { _, err := io.WriteString(w, "after"); return err }))
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Equal(t, "before after", string(text))
 }
