@@ -342,10 +342,10 @@ func TestExactRecoveryIsRefused(t *testing.T) {
 	run, _ := exactly(t, problem.Richardson, 3)
 	run.Solver.Scheme = iterate.Asynchronous()
 	_, err := Run(context.Background(), run)
-	require.ErrorContains(t, err, "iterates are kept only in lockstep")
+	require.ErrorContains(t, err, "does not support method richardson with scheme async")
 	run.Solver.Scheme, run.Solver.Method.Name = iterate.Synchronous(), problem.Schwarz
 	_, err = Run(context.Background(), run)
-	require.ErrorContains(t, err, "not by Schwarz")
+	require.ErrorContains(t, err, "does not support method schwarz with scheme sync")
 	run.Recover.Exact = false
 	_, err = Run(context.Background(), run)
 	require.ErrorContains(t, err, "only with Recovery.Exact")

@@ -40,7 +40,7 @@ func TestDivergedRunsReturnTheStart(t *testing.T) {
 				got, err := Solve(t.Context(), p, o)
 				require.ErrorIs(t, err, ErrNotConverged, "%v %s", m, s.Name())
 				require.Equal(t, iterate.Diverged, got.Reason, "%v %s", m, s.Name())
-				require.ErrorContains(t, err, "use upwind differences or a finer grid")
+				require.ErrorContains(t, err, "upwind: true in the problem file")
 				require.LessOrEqual(t, got.Evaluation.RelativeResidual, 1.)
 				e, err := verify.Measure(p, got.U, nil)
 				require.NoError(t, err)

@@ -161,7 +161,8 @@ func (p *Problem) DivergenceAdvice(m *MethodConfig) string {
 	})
 	switch {
 	case central:
-		return "central differences lose the M-matrix where the cell Péclet number is above 2: use upwind differences or a finer grid"
+		return "central differences lose the M-matrix where the cell Péclet number is above 2: use upwind differences " +
+			"(upwind: true in the problem file, or no such line) or a finer grid (--n)"
 	case m.Omega != 0:
 		return fmt.Sprintf("the relaxation factor %v may be too large for this matrix: leave it out, or use 1", m.Omega)
 	}

@@ -23,14 +23,21 @@ func mostOf(flag string) int64 {
 	return math.MaxInt32
 }
 
+// tableFlags are the flags that name a file of any extension, with an example.
+var tableFlags = map[string]string{"csv": "table.csv", "latex": "table.tex"}
+
 // longestTime bounds every duration: sums of a few of them do not overflow.
 const longestTime = 10 * 365 * 24 * time.Hour
 
-// checkNumbers returns an error for a flag whose number is too large, or not finite.
+// checkNumbers returns an error for a flag whose number is too large, or not finite, or stands for the name of a file.
 func checkNumbers(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		written := f.Value.String()
 		switch f.Value.Type() {
+		case "string":
+			if _, bad := strconv.ParseFloat(written, 64); bad == nil && tableFlags[f.Name] != "" {
+				err = usage("--%s %s: want the name of a file, such as %s", f.Name, written, tableFlags[f.Name])
+			}
 		case "int", "int64":
 			if n, bad := strconv.ParseInt(written, 10, 64); bad == nil && n > mostOf(f.Name) {
 				err = usage("--%s %s: at most %d is allowed", f.Name, written, mostOf(f.Name))

@@ -55,6 +55,12 @@ func TestExtremeNumbersEndTheProgram(t *testing.T) {
 		{"solve", "membrane", "--n", "8", "--scheme", "delay:" + most}, {"solve", "membrane", "--n", "8", "--spares", most},
 		{"solve", "membrane", "--n", "8", "--coarse", most}, {"solve", "membrane", "--n", "8", "--inner-cycles", most},
 		{"compare", "membrane", "--n", "8", "--peers", "2," + most}, {"compare", "membrane", "--n", "8", "--peers", "100000"},
+		{"solve", "membrane", "--n", "8", "--negative-ack=NaN"}, {"compare", "membrane", "--n", "8", "--latex=NaN"},
+		{"compare", "membrane", "--n", "8", "--model", "graphene-eth", "--csv", "-1"},
+		{"peer", "--rendezvous", "127.0.0.1:1", "--secret-file", "none", "--listen=-1"},
+		{"peer", "--rendezvous", "127.0.0.1:1", "--secret-file", "none", "--listen=NaN"},
+		{"peer", "--rendezvous", "127.0.0.1:1", "--secret-file", "none", "--param=NaN"},
+		{"peer", "--rendezvous", "127.0.0.1:1", "--secret-file", "none", "--problem", "ball2d", "--param=NaN"},
 		{"solve", "membrane", "--n", "8", "--partition", most + "x" + most + "x1"},
 	} {
 		var out, errs bytes.Buffer

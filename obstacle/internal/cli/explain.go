@@ -188,6 +188,9 @@ func (q *request) choices(w *work, f *pflag.FlagSet) []decision {
 		method.Why = fmt.Sprintf("--method %s with --scheme %s: without lockstep it becomes the method of each peer on its box",
 			q.method.Name, q.scheme)
 	}
+	if w.method.Next != "" {
+		method.Why += "; where it converges slowly, the run tries " + w.method.Next + " and goes on with the faster one"
+	}
 	scheme := decision{"scheme", w.scheme.Name(), reason("scheme", "the default")}
 	for _, help := range q.catalog.Schemes.Help() {
 		if about, is := strings.CutPrefix(help, scheme.Value+": "); is {

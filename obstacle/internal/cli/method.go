@@ -90,6 +90,13 @@ func (q *request) chooseMethod(w *work, clusters []string) error {
 		}
 		w.methodWhy, w.choice = choice.Why, choice
 	}
+	if strings.HasPrefix(w.methodWhy, "--") && !m.several {
+		run := solver.Run{Config: q.config(w), Clusters: distinct(clusters)}
+		run.Method = problem.MethodConfig{}
+		if choice, err := q.catalog.Methods.Choose(run); err == nil {
+			w.otherwise = choice.Name
+		}
+	}
 	var err error
 	if w.method, err = m.config(w.scheme, q.catalog); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -83,6 +84,12 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	if err := cmp.Or(checkAddress("--rendezvous", f.Rendezvous), checkWords("protect", f.Protect)); err != nil {
 		return err
 	}
+	if len(f.params) > 0 && f.problem == "" {
+		return usage("--param %s needs --problem, the problem whose parameter it is", f.params[0])
+	}
+	if err := f.checkListen(); err != nil {
+		return err
+	}
 	if err := f.trace.check(); err != nil {
 		return err
 	}
@@ -122,6 +129,22 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 		return endedAtOnce()
 	}
 	return f.outcome(err)
+}
+
+// checkListen returns an error if this process cannot listen on the address of --listen.
+func (f *peerFlags) checkListen() error {
+	if f.Listen == "" {
+		return nil
+	}
+	if _, err := strconv.ParseFloat(f.Listen, 64); err == nil || strings.HasPrefix(f.Listen, "-") { // no look-up
+		return usage("--listen %s: want an address or the name of this host, such as 10.0.0.2", f.Listen)
+	}
+	address := net.JoinHostPort(f.Listen, "0")
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return usage("--listen %s: %w; give an address of this host", f.Listen, listenReason(err))
+	}
+	return l.Close()
 }
 
 // checkRail returns an error for invalid flags and for a host without the required network.

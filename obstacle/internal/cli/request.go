@@ -161,6 +161,7 @@ type work struct {
 	method        problem.MethodConfig
 	methodWhy     string        // why it is the method
 	choice        solver.Choice // zero if the program did not choose the method
+	otherwise     string        // the method that the program would have chosen
 	rows          []p2psap.OptionalRow
 	order         problem.Order
 	initial       []float64

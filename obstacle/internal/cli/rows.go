@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -31,8 +33,12 @@ func (r *rowFlags) add(f *pflag.FlagSet, c *catalog.Set) {
 	}
 	f.StringSliceVar(&r.names, "rows", nil,
 		"optional micro-protocols, NAME:key=value,…, added to the compositions of Table I: "+strings.Join(rows, ", "))
-	f.BoolFunc("negative-ack", "the same as --rows NegativeAck", func(string) error {
-		if !slices.Contains(r.names, negativeAck) {
+	f.BoolFunc("negative-ack", "true or false: the same as --rows NegativeAck", func(text string) error {
+		on, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("%q: want true or false", text)
+		}
+		if r.names = slices.DeleteFunc(r.names, func(n string) bool { return n == negativeAck }); on {
 			r.names = append(r.names, negativeAck)
 		}
 		return nil

@@ -100,7 +100,8 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 		p.values.keep(nil, r.Box(), r.Progress())
 		return errLauncherLeft
 	}
-	p.log.Info().Uint64("sweeps", uint64(res.Sweeps)).Float64("residual", res.Residual).Err(err).Msg("iterated")
+	p.log.Info().Uint64("sweeps", uint64(res.Sweeps)).Float64("residual", res.Residual).Str("method_about", r.Method()).
+		Err(err).Msg("iterated")
 	out := account(&res, err)
 	if err != nil && closed(c.lost) {
 		out.Error, out.Lost = c.why.Why, c.why.Rank

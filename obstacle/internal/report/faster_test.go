@@ -12,9 +12,13 @@ func TestFasterMethod(t *testing.T) {
 		"--method": "without --method", "--step": "without --step", "--order": "",
 		"that of the checkpoint": "with --method auto", "no other method accepts this run": "",
 	} {
-		hint := FasterMethod("richardson", why)
+		hint := FasterMethod("richardson", why, "multigrid")
 		require.Equal(t, want == "", hint == "", why)
 		require.Contains(t, hint, want)
 	}
-	require.Empty(t, FasterMethod("multigrid", "--method"))
+	require.Empty(t, FasterMethod("multigrid", "--method", "multigrid"))
+	require.Empty(t, FasterMethod("sor", "--method", ""))
+	require.Empty(t, FasterMethod("sor", "estimated work", ""))
+	require.Contains(t, FasterMethod("sor", "--method", "multigrid"), "without --method, multigrid is chosen")
+	require.Contains(t, FasterMethod("sor", "--omega", "multigrid"), "without --omega, multigrid is chosen")
 }

@@ -146,13 +146,14 @@ func (s *Solution) hint() string {
 	if s.Evolution != nil || !stopped && s.SequentialEquivalentSweeps < manySweeps {
 		return ""
 	}
-	return FasterMethod(s.Method, s.MethodWhy)
+	return FasterMethod(s.Method, s.MethodWhy, s.Otherwise)
 }
 
-// FasterMethod recommends the choice of the program for a stationary problem if the user chose the slowest method, by its
-// name or a flag of it, and returns "" otherwise. Why is the reason for the method, as in Solution.MethodWhy.
-func FasterMethod(method, why string) string {
-	if method != problem.Richardson {
+// FasterMethod recommends the choice of the program, otherwise, for a stationary problem if the user chose another method,
+// by its name or a flag of it, and returns "" if there is nothing to recommend. Why is the reason for the method, as in
+// Solution.MethodWhy.
+func FasterMethod(method, why, otherwise string) string {
+	if method != problem.Richardson && (otherwise == "" || otherwise == method) {
 		return ""
 	}
 	instead := "with --method auto"
@@ -166,7 +167,10 @@ func FasterMethod(method, why string) string {
 	case !strings.HasPrefix(why, "that of the checkpoint"):
 		return "" // the program chose it
 	}
-	return "richardson is the slowest method; " + instead + ", a faster one is chosen (docs/methods.md)"
+	if method == problem.Richardson {
+		return "richardson is the slowest method; " + instead + ", a faster one is chosen (docs/methods.md)"
+	}
+	return fmt.Sprintf("%s, %s is chosen, which is probably faster than %s (docs/methods.md)", instead, otherwise, method)
 }
 
 // unusual lists the refusals that networks do not cause by duplicating or delaying frames.
