@@ -57,7 +57,8 @@ func startJob(t *testing.T, size int, args ...string) *job {
 	j := &job{t: t, lab: netlab.New(t), secret: secretFile(t, "the secret of this Job"), names: map[string]netip.Addr{}}
 	j.args = append([]string{"solve"}, append(args, "--rendezvous", jobName+"-0."+serviceName+":"+podPort, "--secret-file",
 		j.secret, "--format", "json")...)
-	require.NoError(t, os.Chmod(j.secret, 0o440)) // as Kubernetes mounts a Secret
+	require.NoError(t, os.Chmod(j.secret, 0o440)) // as Kubernetes mounts a Secret: it belongs to another user
+	require.NoError(t, os.Chown(j.secret, 65532, -1))
 	j.router = j.lab.Host("router")
 	for _, name := range []string{"net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"} {
 		if err := j.router.Sysctl(name, "1"); err != nil {

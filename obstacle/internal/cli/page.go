@@ -99,35 +99,35 @@ func (a *app) openPages(f *pageFlags) (p *pages, err error) {
 }
 
 // checkToken checks the flags of the token.
-func (f *pageFlags) checkToken() error {
+func (p *pageFlags) checkToken() error {
 	given := "--http-token-file"
-	if f.token != tokenRandom {
-		given = "--http-token " + f.token
+	if p.token != tokenRandom {
+		given = "--http-token " + p.token
 	}
-	switch err := checkWord("http-token", f.token); {
+	switch err := checkWord("http-token", p.token); {
 	case err != nil:
 		return usage("%w; --http-token-file FILE gives one of yours", err)
-	case f.token == tokenNone && f.tokenFile != "":
+	case p.token == tokenNone && p.tokenFile != "":
 		return usage("--http-token none and --http-token-file exclude each other")
-	case (f.token == tokenNone || f.tokenFile != "") && f.http == "" && f.metrics == "" && !f.status:
+	case (p.token == tokenNone || p.tokenFile != "") && p.http == "" && p.metrics == "" && !p.status:
 		return usage("%s is for --http, --metrics and --status: give one of them, too", given)
 	}
 	return nil
 }
 
 // guard returns the guard of a server that listens at a host.
-func (f *pageFlags) guard(host string) (page.Guard, error) {
+func (p *pageFlags) guard(host string) (page.Guard, error) {
 	name, _ := os.Hostname()
 	g := page.Guard{Names: []string{name, host}, Loopback: loopbackHost(host)}
 	switch {
-	case f.tokenFile != "":
+	case p.tokenFile != "":
 		var err error
-		if g.Token, err = readToken(f.tokenFile); err != nil {
+		if g.Token, err = readToken(p.tokenFile); err != nil {
 			return g, badInput(err)
 		}
-	case f.token == tokenRandom:
-		f.random = cmp.Or(f.random, rand.Text())
-		g.Token = f.random
+	case p.token == tokenRandom:
+		p.random = cmp.Or(p.random, rand.Text())
+		g.Token = p.random
 	}
 	return g, nil
 }
