@@ -281,3 +281,32 @@ func TestThriftInsideACluster(t *testing.T) {
 		}
 	}
 }
+
+// While a loss is repaired the window decreases in proportion to what arrives, so that the sender does not pause (RFC
+// 6937), and ends at that of the controller.
+func TestWindowDecreasesInProportion(t *testing.T) {
+	const rate = 6.25e6
+	r := newRig(t, syncInter, selectively(), 1464, 1, mptest.Faults{Delay: 10 * time.Millisecond, Rate: rate}).open()
+	reno := r.ends[0].Protocol("TCPNewRenoCongestionAvoidance").(*TCPNewRenoCongestionAvoidance)
+	var last microproto.Instant
+	var pause time.Duration
+	n, sent := 0, 0
+	r.OnFrame = func(end int, f microproto.Frame) bool {
+		if end != 0 || len(f.Data) < 1000 {
+			return true
+		}
+		n++
+		if reno.recovering {
+			pause = max(pause, r.Clock.Now().Sub(last))
+			sent++
+		}
+		last = r.Clock.Now()
+		return n != 150 // the window is about 128 segments, more than the path holds
+	}
+	greedy(t, r, time.Second, time.Millisecond)
+	t.Logf("longest pause %v, %d segments in the recovery", pause, sent)
+	require.Greater(t, sent, 20)
+	require.Less(t, pause, 5*time.Millisecond)
+	require.EqualValues(t, 1, *r.ends[0].Protocol("Retransmit").(*Retransmit).resent)
+	require.Equal(t, reno.shared.Controller.Window(), reno.shared.Window)
+}

@@ -18,6 +18,7 @@ type TCPNewRenoCongestionAvoidance struct {
 	ackedTo, sentTo *uint64
 	timerKept       *bool
 	selective       *bool
+	left            *uint64
 	ackedTrain      *int
 	rto, smoothed   *time.Duration
 
@@ -33,6 +34,8 @@ type TCPNewRenoCongestionAvoidance struct {
 	used       int    // most in flight since the window was full
 	since      microproto.Instant
 	before     ControllerStart // the window at the start of a selective recovery
+	from       int             // bytes in the network at the last reduction, at most the window
+	outside    uint64          // position up to which bytes had left the network then
 }
 
 func newTCPNewReno(s *settings) microproto.MicroProtocol {
@@ -47,6 +50,7 @@ func (n *TCPNewRenoCongestionAvoidance) Attach(b *microproto.Binder) error {
 	lookupCell(b, cellSentTo, &n.sentTo)
 	lookupCell(b, cellKeepTimer, &n.timerKept)
 	lookupCell(b, cellSelective, &n.selective)
+	lookupCell(b, cellLeft, &n.left)
 	lookupCell(b, cellAckedTrain, &n.ackedTrain)
 	lookupCell(b, cellRTO, &n.rto)
 	lookupCell(b, cellSmoothed, &n.smoothed)
@@ -100,11 +104,25 @@ func (n *TCPNewRenoCongestionAvoidance) duplicated(x *microproto.Exec, count int
 
 // announce sets the shared window: that of the controller and the inflation.
 func (n *TCPNewRenoCongestionAvoidance) announce() {
-	n.shared.Window = max(n.shared.Controller.Window()+n.inflation, n.shared.Unit)
+	n.shared.Window = max(n.shared.Controller.Window()+n.inflation, n.proportion(), n.shared.Unit)
+}
+
+// proportion returns the window in a selective recovery, 0 outside: it decreases from what is in the network to the window
+// of the controller, in proportion to what leaves the network (RFC 6937). A sender that paused would leave its losses to
+// others.
+func (n *TCPNewRenoCongestionAvoidance) proportion() int {
+	if !n.recovering || !*n.selective || n.from == 0 {
+		return 0
+	}
+	left := float64(int(*n.ackedTo + *n.left - n.outside))
+	return n.from - int(float64(n.from-n.shared.Controller.Window())*left/float64(n.from))
 }
 
 func (n *TCPNewRenoCongestionAvoidance) acked(x *microproto.Exec, _ Ack) {
 	if *n.ackedTo == n.una {
+		if n.recovering && *n.selective {
+			n.announce()
+		}
 		return
 	}
 	acked, flight := int(*n.ackedTo-n.una), int(*n.sentTo-n.una)
@@ -172,6 +190,8 @@ func (n *TCPNewRenoCongestionAvoidance) lossesDetected(x *microproto.Exec, reduc
 	c.Controller.Congested(x.Now(), c.Controller.Window())
 	n.recovering, n.episode = true, true
 	n.recover = *n.sentTo
+	n.outside = *n.ackedTo + *n.left
+	n.from = min(c.Window, int(*n.sentTo-n.outside))
 	n.announce()
 }
 
