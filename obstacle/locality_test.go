@@ -111,7 +111,7 @@ func TestHostOutsideTheTopology(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("clusters: {one: [nobody.example]}\n"), 0o600))
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "8", "--peers", "1", "--topology", file)
 	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
-	require.Equal(t, 1, p.wait(patience))
+	require.Equal(t, 2, p.wait(patience))
 	p.said(`t.yaml: the host .* \(no address\) is in no cluster`)
 	r.said(`refused the peer at .*t.yaml: the host .* is in no cluster`)
 	r.signal(syscall.SIGINT)
