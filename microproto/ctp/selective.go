@@ -108,12 +108,12 @@ func (r *Retransmit) delivered(x *microproto.Exec, e *entry, number uint32) {
 	case !again && before(number, s.highest):
 		s.reordered = true
 		if prompt {
-			s.arrivedLate(rtt)
+			r.arrivedLate(rtt)
 		}
 	case !again:
 	case rtt < s.least && microseconds(x.Now())-e.previous <= uint32(r.rto.Microseconds()):
 		// Sooner than a round trip: the transmission before has arrived.
-		s.arrivedLate(time.Duration(microseconds(x.Now())-e.previous) * time.Microsecond)
+		r.arrivedLate(time.Duration(microseconds(x.Now())-e.previous) * time.Microsecond)
 		r.refuted(x, e)
 		return
 	}
@@ -132,8 +132,9 @@ func (r *Retransmit) delivered(x *microproto.Exec, e *entry, number uint32) {
 }
 
 // arrivedLate learns from a round trip of a segment that later ones have overtaken.
-func (s *selective) arrivedLate(rtt time.Duration) {
-	if late := rtt - s.least; late > s.late/2 {
+func (r *Retransmit) arrivedLate(rtt time.Duration) {
+	s := &r.selective
+	if late := rtt - s.least; late > s.late/2 && !r.bounded() {
 		s.late, s.since = max(s.late, late), 0
 	}
 }

@@ -114,7 +114,7 @@ func (n *TCPNewRenoCongestionAvoidance) proportion() int {
 	if !n.recovering || !*n.selective || n.from == 0 {
 		return 0
 	}
-	left := float64(int(*n.ackedTo + *n.left - n.outside))
+	left := float64(max(0, int(*n.ackedTo+*n.left-n.outside))) // sending again takes bytes back
 	return n.from - int(float64(n.from-n.shared.Controller.Window())*left/float64(n.from))
 }
 
