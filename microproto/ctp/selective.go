@@ -108,12 +108,12 @@ func (r *Retransmit) delivered(x *microproto.Exec, e *entry, number uint32) {
 	case !again && before(number, s.highest):
 		s.reordered = true
 		if prompt {
-			r.arrivedLate(rtt)
+			s.arrivedLate(rtt)
 		}
 	case !again:
 	case rtt < s.least && microseconds(x.Now())-e.previous <= uint32(r.rto.Microseconds()):
 		// Sooner than a round trip: the transmission before has arrived.
-		r.arrivedLate(time.Duration(microseconds(x.Now())-e.previous) * time.Microsecond)
+		s.arrivedLate(time.Duration(microseconds(x.Now())-e.previous) * time.Microsecond)
 		r.refuted(x, e)
 		return
 	}
@@ -132,9 +132,8 @@ func (r *Retransmit) delivered(x *microproto.Exec, e *entry, number uint32) {
 }
 
 // arrivedLate learns from a round trip of a segment that later ones have overtaken.
-func (r *Retransmit) arrivedLate(rtt time.Duration) {
-	s := &r.selective
-	if late := rtt - s.least; late > s.late/2 && !r.bounded() {
+func (s *selective) arrivedLate(rtt time.Duration) {
+	if late := rtt - s.least; late > s.late/2 {
 		s.late, s.since = max(s.late, late), 0
 	}
 }
