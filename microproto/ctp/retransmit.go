@@ -10,14 +10,15 @@ import (
 	"github.com/p2pdc/p2pdc/trace"
 )
 
-// Retransmit retains segments until they are acknowledged, and sends lost ones again: selectively, by the
-// bitmap and the times of transmission (see selective), otherwise after the time-out of RTTEstimation
-// (RFC 6298 §5). It never gives up: the heartbeat of the control channel decides that a peer is lost.
+// Retransmit retains segments until they are acknowledged, and sends lost ones again: at once
+// when three later ones have arrived (the threshold of RFC 5681 §3.2, counted in the bitmap as
+// in RFC 6675), otherwise after the time-out of RTTEstimation (RFC 6298 §5). After a time-out
+// it sends the outstanding segments again as acknowledgements arrive, two for each. It never
+// gives up: the heartbeat of the control channel decides that a peer is lost.
 //
-// With DuplicateAck in the composite, duplicates are counted instead, unless OptionSelective is 1. The
-// bitmap then only prevents retransmission of segments that have arrived, and after a time-out the
-// outstanding segments are sent again as acknowledgements arrive. With a congestion window,
-// retransmissions obey it.
+// With DuplicateAck in the composite, duplicates are counted instead of the bitmap; with a
+// congestion window, retransmissions obey it. The bitmap then only prevents retransmission of
+// segments that have arrived, unless OptionSelective asks for selective recovery.
 //
 // When RTTEstimation gives a time-out for probes, the oldest missing segment is sent again that
 // long after the last transmission: no later segment can show that one of the last is lost (tail-loss
@@ -31,22 +32,22 @@ type Retransmit struct {
 	named
 	maxBytes, maxCount int
 
-	hold                   microproto.HoldBit
-	retained, flags        microproto.Attr[uint8]
-	probe                  microproto.Attr[uint8]
-	number                 microproto.Attr[uint32]
-	sent                   microproto.Attr[uint64]
-	copies                 microproto.Attr[uint32]
-	end                    microproto.Attr[uint64]
-	sentNext               *uint32
-	grant                  *uint64
-	rto, probeTimeout      *time.Duration
-	smoothed               *time.Duration
-	pause                  *bool
-	ackedTo, sentTo, limit *uint64
-	sentAt                 *microproto.Instant
-	timerKept              *bool
-	ackedTrain             *int
+	hold                       microproto.HoldBit
+	retained, flags            microproto.Attr[uint8]
+	probe                      microproto.Attr[uint8]
+	number                     microproto.Attr[uint32]
+	sent                       microproto.Attr[uint64]
+	copies                     microproto.Attr[uint32]
+	end                        microproto.Attr[uint64]
+	sentNext                   *uint32
+	grant                      *uint64
+	rto, probeTimeout          *time.Duration
+	smoothed                   *time.Duration
+	pause                      *bool
+	ackedTo, sentTo, limit     *uint64
+	sentAt                     *microproto.Instant
+	countDuplicates, timerKept *bool
+	ackedTrain                 *int
 
 	position          uint64 // after the last entry
 	timerWasKept      bool   // value of timerKept when the window last moved
@@ -88,13 +89,15 @@ type entry struct {
 var retransmitTimer = microproto.NewEvent[*Retransmit]("ctp.retransmit.timer")
 
 const (
-	maxProbeDelay = time.Second
-	maxWaiting    = 64 // segments that wait for the window
+	reorderThreshold = 3
+	maxProbeDelay    = time.Second
+	maxWaiting       = 64 // segments that wait for the window
 )
 
 func newRetransmit(s *settings) microproto.MicroProtocol {
 	return &Retransmit{named: s.named, maxBytes: option(s, OptionInFlight, 2<<20, 1, 1<<40),
-		maxCount: option(s, OptionInFlightCount, 1024, 1, fifoWindow)}
+		maxCount:  option(s, OptionInFlightCount, 1024, 1, fifoWindow),
+		selective: selective{option: option(s, OptionSelective, 0, 0, 1) == 1}}
 }
 
 // Attach implements microproto.MicroProtocol.
@@ -119,9 +122,10 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 	declareCell(b, cellSentTo, &r.sentTo, 0)
 	declareCell(b, cellLimit, &r.limit, math.MaxUint64)
 	declareCell(b, cellSentAt, &r.sentAt, 0)
+	declareCell(b, cellCountDuplicates, &r.countDuplicates, false)
 	declareCell(b, cellKeepTimer, &r.timerKept, false)
 	declareCell(b, cellAckedTrain, &r.ackedTrain, 1)
-	declareCell(b, cellSelective, &r.selective.on, true)
+	declareCell(b, cellSelective, &r.selective.on, r.selective.option)
 	declareCell(b, cellLeft, &r.selective.left, 0)
 	declareCell(b, microproto.CellRetransmitted, &r.resent, 0)
 	r.hold = b.HoldBit("Retransmit.window")
@@ -133,7 +137,7 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 		r.una, r.position = *r.sentNext, *r.sentTo
 		r.recover, r.nextRetry = r.una, r.una
 		s := &r.selective
-		s.first, s.beyond, s.highest, s.end, s.counted = r.una, r.una, r.una, r.una-farBehind, r.una
+		s.first, s.beyond, s.highest, s.end, s.counted = r.una, r.una, r.una, r.una, r.una
 	})
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, r.retain)
 	microproto.Bind(b, microproto.SegmentToNet, microproto.Early, r.transmitting)
@@ -174,14 +178,11 @@ func (r *Retransmit) retain(x *microproto.Exec, m *microproto.Message) {
 	r.updatePause()
 }
 
-// bounded reports whether the composite has a congestion window.
-func (r *Retransmit) bounded() bool { return *r.limit != math.MaxUint64 }
-
 // fits reports whether a new segment or train may be sent now.
 func (r *Retransmit) fits(m *microproto.Message, k, n int) bool {
 	// Segments released by an acknowledgement may not be transmitted yet. A congestion window
 	// keeps the order itself.
-	first := *r.sentNext == r.number.Get(m) || r.bounded()
+	first := *r.sentNext == r.number.Get(m) || *r.limit != math.MaxUint64
 	return r.passed == r.entries.Len() && r.room(k, n) && first
 }
 
@@ -233,7 +234,7 @@ func (r *Retransmit) updatePause() {
 
 // room reports whether k segments of n bytes fit the window, admit counts them as in flight.
 func (r *Retransmit) room(k, n int) bool {
-	return r.inCount == 0 || r.reported(k) && r.inCount+k <= r.maxCount && r.inFlight+n <= r.maxBytes
+	return r.inCount == 0 || r.inCount+k <= r.maxCount && r.inFlight+n <= r.maxBytes
 }
 
 func (r *Retransmit) admit(k, n int) {
@@ -290,7 +291,7 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 		return // older than one that arrived before
 	}
 	r.prompt = r.una + maxJudged
-	if r.entries.Len() == 0 && !r.blocked {
+	if r.entries.Len() == 0 && !r.blocked && !*r.selective.on {
 		*r.ackedTrain, r.timeoutAt, r.tail.due = 1, 0, 0
 		return // this end only receives
 	}
@@ -327,21 +328,21 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 		if before(r.recover, r.una) { // keep it close, numbers wrap
 			r.recover, r.nextRetry = r.una, r.una
 		}
-		r.selective.keepClose(r.una)
 		r.planProbe(x)
 		if r.inCount > 0 {
 			r.arm(x, !*r.timerKept)
-		} else {
-			r.timeoutAt = 0 // those that wait for the window are sent now
+		}
+		if *r.limit == math.MaxUint64 {
+			r.resumeRecovery(x, 2*n)
 		}
 	}
-	if *r.selective.on && r.mayLose(a.Seen) {
+	switch {
+	case *r.selective.on:
 		if r.judgeLosses(x, bits.OnesCount64(a.Seen)); r.selective.due != 0 {
 			r.arm(x, false)
 		}
-		if !r.bounded() {
-			r.sendLost(x)
-		}
+	case !*r.countDuplicates:
+		r.detectLosses(x, a.Seen)
 	}
 	for r.passed < r.entries.Len() {
 		m := r.entries.At(r.passed).m
@@ -402,6 +403,25 @@ func (r *Retransmit) markReceived(x *microproto.Exec, seen uint64) {
 			r.arrive(x, e, r.una+uint32(i))
 		}
 		r.leaveFlight(e)
+	}
+}
+
+// detectLosses sends segments again after which three sent later have arrived.
+func (r *Retransmit) detectLosses(x *microproto.Exec, seen uint64) {
+	last := min(64-bits.LeadingZeros64(seen), r.transmitted()-1)
+	for i := 0; i < last && bits.OnesCount64(seen>>max(i-1, 0)) >= reorderThreshold; i++ {
+		e := r.entries.At(i)
+		if e.sacked || x.Held(e.m) != 0 {
+			continue
+		}
+		from := i
+		if r.copies.Get(e.m) > 0 {
+			from = max(i, int(int32(e.sentBefore-r.una))-1) // only segments sent after its last copy count
+		}
+		if from >= 64 || bits.OnesCount64(seen>>from) < reorderThreshold {
+			continue
+		}
+		r.resendLost(x, i, trace.ByDuplicates)
 	}
 }
 

@@ -1,6 +1,8 @@
 package ctp
 
 import (
+	"math"
+
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/trace"
 )
@@ -28,9 +30,7 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 	}
 	if r.selective.due != 0 && x.Now() >= r.selective.due && x.Now() < r.timeoutAt {
 		r.judgeLosses(x, 0)
-		if microproto.Raise(x, WindowMoved, struct{}{}); !r.bounded() {
-			r.sendLost(x)
-		}
+		microproto.Raise(x, WindowMoved, struct{}{})
 		r.arm(x, false)
 		return
 	}
@@ -47,13 +47,13 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 		r.tail = tail{off: true}
 		r.recordLoss(x, r.una+uint32(i), trace.ByTimeout)
 		r.beginRound()
-		if *r.selective.on && r.bounded() {
+		if *r.selective.on {
 			r.loseAll(x)
 		}
 		microproto.Raise(x, microproto.SegmentTimeout, e.m)
 		r.timerWasKept = *r.timerKept // the time-out has ended a recovery
 		r.resend(x, e)
-		if r.bounded() {
+		if *r.limit != math.MaxUint64 {
 			microproto.Raise(x, WindowMoved, struct{}{})
 		}
 	}

@@ -1,7 +1,6 @@
 package ctp
 
 import (
-	"math"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -13,8 +12,9 @@ import (
 // allow (RFC 6675 §4). It repairs all losses of a window in a round trip, also those of retransmissions,
 // where NewReno repairs one.
 type selective struct {
-	on   *bool
-	left *uint64 // bytes of the window that are out of the network: arrived, or lost and not sent again
+	on     *bool
+	left   *uint64 // bytes of the window that are out of the network: arrived, or lost and not sent again
+	option bool
 
 	order  uint32 // transmissions so far; a train is one
 	lost   int    // entries that are lost and not sent again
@@ -28,7 +28,6 @@ type selective struct {
 	least     time.Duration // the smallest round trip of a segment sent once
 	highest   uint32        // after the highest number known to have arrived
 	reordered bool          // a segment sent once has arrived after a later one
-	late      time.Duration // by how much such segments are later than the smallest round trip
 	needless  int           // round trips in which a retransmission was found needless
 	counted   uint32        // number at the end of the last of them
 	since     int           // reductions since then
@@ -59,8 +58,6 @@ const (
 	manyBefore = 3  // segments that have arrived after a missing one show that it is lost
 	// persistence is the number of reductions after which the reordering window is small again.
 	persistence = 16
-	// farBehind is how far behind the end of a recovery need not be known exactly: more than are in flight.
-	farBehind = 1 << 16
 )
 
 func (e *entry) isLost() bool { return e.state >= detected }
@@ -105,15 +102,10 @@ func (r *Retransmit) delivered(x *microproto.Exec, e *entry, number uint32) {
 	rtt := x.Now().Sub(microproto.Instant(r.sent.Get(e.m)))
 	again, prompt := r.copies.Get(e.m) > 0, before(number, r.prompt)
 	switch {
-	case !again && before(number, s.highest):
-		s.reordered = true
-		if prompt {
-			s.arrivedLate(rtt)
-		}
 	case !again:
+		s.reordered = s.reordered || before(number, s.highest)
 	case rtt < s.least && microseconds(x.Now())-e.previous <= uint32(r.rto.Microseconds()):
 		// Sooner than a round trip: the transmission before has arrived.
-		s.arrivedLate(time.Duration(microseconds(x.Now())-e.previous) * time.Microsecond)
 		r.refuted(x, e)
 		return
 	}
@@ -128,13 +120,6 @@ func (r *Retransmit) delivered(x *microproto.Exec, e *entry, number uint32) {
 		if s.newest = e.order; prompt {
 			s.rtt = rtt
 		}
-	}
-}
-
-// arrivedLate learns from a round trip of a segment that later ones have overtaken.
-func (s *selective) arrivedLate(rtt time.Duration) {
-	if late := rtt - s.least; late > s.late/2 {
-		s.late, s.since = max(s.late, late), 0
 	}
 }
 
@@ -163,18 +148,7 @@ func (r *Retransmit) reorderWindow(arrived int) time.Duration {
 	if !s.reordered && (before(r.una, s.end) || arrived >= manyBefore) {
 		return 0
 	}
-	w := time.Duration(1+s.needless) * s.least / reorderBy
-	if r.bounded() {
-		return min(w, *r.smoothed)
-	}
-	return min(max(w, s.late), *r.rto)
-}
-
-// mayLose reports whether losses can be found: segments have arrived after a missing one, or the oldest was sent
-// before one that has arrived.
-func (r *Retransmit) mayLose(seen uint64) bool {
-	s := &r.selective
-	return seen != 0 || s.lost > 0 || s.due != 0 || r.transmitted() > 0 && before(r.entries.Front().order, s.newest)
+	return min(time.Duration(1+s.needless)*s.least/reorderBy, *r.smoothed)
 }
 
 // judgeLosses marks the segments that are lost: a later transmission has arrived, and their own
@@ -207,9 +181,7 @@ func (r *Retransmit) judgeLosses(x *microproto.Exec, arrived int) {
 		some = true
 		reduce = reduce || !before(e.order, s.reduced)
 	}
-	if r.bounded() {
-		r.judgeBeyond(x, wait)
-	}
+	r.judgeBeyond(x, wait)
 	if reduce {
 		if !before(r.una, s.end) {
 			s.again, s.arrived = 0, 0
@@ -241,31 +213,12 @@ func (r *Retransmit) judgeBeyond(x *microproto.Exec, wait time.Duration) {
 	}
 }
 
-// reported reports whether k more segments may be sent: without a congestion window, no segment is sent during a
-// recovery that arrives beyond the bitmap: the oldest missing segment advances by a bitmap in a round trip. Else no
-// acknowledgement would tell that it has arrived, no round trip could be measured, and only time-outs would find lost
-// retransmissions. Afterwards each acknowledged segment admits one more.
-func (r *Retransmit) reported(k int) bool {
-	return r.bounded() || r.passed+k <= 2*maxJudged+max(0, int(int32(r.una-r.selective.end)))
-}
-
-// keepClose keeps numbers that have passed close to the oldest one in flight: numbers wrap.
-func (s *selective) keepClose(una uint32) {
-	if before(s.end, una-farBehind) {
-		s.end = una - farBehind
-	}
-	if before(s.counted, una) {
-		s.counted = una
-	}
-}
-
 // reduce records that the window is being reduced. Losses of segments sent until now do not reduce it again.
 func (r *Retransmit) reduce() {
 	s := &r.selective
 	s.reduced, s.end = s.order+1, *r.sentNext
 	if s.since++; s.since > persistence {
 		s.needless, s.since = 0, 0
-		s.late /= 2
 	}
 }
 
@@ -275,10 +228,7 @@ func (r *Retransmit) sendLost(x *microproto.Exec) {
 	if before(s.first, r.una) {
 		s.first = r.una
 	}
-	room := int64(math.MaxInt64)
-	if r.bounded() {
-		room = int64(*r.limit) - int64(*r.sentTo)
-	}
+	room := int64(*r.limit) - int64(*r.sentTo)
 	for ; s.lost > 0 && before(s.first, *r.sentNext); s.first++ {
 		i := int(s.first - r.una)
 		e := r.entries.At(i)

@@ -254,34 +254,6 @@ func TestFaultyPath(t *testing.T) {
 	}
 }
 
-// Inside a cluster little more is sent again than was lost, whatever the path reorders and doubles, and nothing is sent
-// again without end on a path whose queue makes round trips long.
-func TestThriftInsideACluster(t *testing.T) {
-	for _, f := range []mptest.Faults{
-		{Loss: 0.05, Duplicate: 0.3, Reorder: 0.1}, {Loss: 0.1, Duplicate: 0.05, Reorder: 0.3}, {Loss: 0.05}, {Reorder: 0.3},
-	} {
-		for _, way := range []time.Duration{20 * time.Microsecond, 100 * time.Microsecond} {
-			f.Delay, f.Rate = way, 125e6
-			var lost, again, sent uint64
-			received := 0
-			const seeds, each = 2, 500 * time.Millisecond
-			for seed := range uint64(seeds) {
-				r := newRig(t, syncEther, microproto.Options{OptionRTOMax: int64(time.Second)}, 1464, seed, f).open()
-				received += greedy(t, r, each, time.Millisecond/4)
-				lost += r.Link.Stats(0).Lost
-				sent += r.Link.Stats(0).Sent
-				again += *r.ends[0].Protocol("Retransmit").(*Retransmit).resent
-			}
-			megabytes := float64(received) / seeds / each.Seconds() / 1e6
-			t.Logf("%v: %.0f MB/s, lost %d, sent again %d: %.2f times", f, megabytes, lost, again,
-				float64(again)/float64(max(lost, 1)))
-			// Until the reordering of the path is known, segments are sent again needlessly.
-			require.LessOrEqual(t, float64(again), 1.1*float64(lost)+0.01*float64(sent), f)
-			require.Greater(t, megabytes, 15.0, f)
-		}
-	}
-}
-
 // While a loss is repaired the window decreases in proportion to what arrives, so that the sender does not pause (RFC
 // 6937), and ends at that of the controller.
 func TestWindowDecreasesInProportion(t *testing.T) {
