@@ -241,13 +241,12 @@ func partOf(j, i, lo int) int {
 }
 
 // times returns the product of entries lo to hi with values.
-func (g *level) times(v []float64, lo, hi int) float64 {
-	sum := 0.0
-	for k := lo; k < hi; k += unrolled {
-		c, j := g.coupling[k:k+unrolled:k+unrolled], g.column[k:k+unrolled:k+unrolled]
-		sum += (float64(c[0]*v[j[0]]) + float64(c[1]*v[j[1]])) + (float64(c[2]*v[j[2]]) + float64(c[3]*v[j[3]]))
+func (g *level) times(v []float64, lo, hi int) (sum float64) {
+	for ; lo < hi; lo += unrolled {
+		c, j := (*[unrolled]float64)(g.coupling[lo:]), (*[unrolled]int32)(g.column[lo:])
+		sum += float64(c[0]*v[j[0]]) + float64(c[1]*v[j[1]]) + (float64(c[2]*v[j[2]]) + float64(c[3]*v[j[3]]))
 	}
-	return sum
+	return
 }
 
 // forward writes the result of a Gauss-Seidel sweep from 0 over a piece, for the right-hand side r.
