@@ -66,16 +66,11 @@ func (f *banded) factor() {
 func (f *banded) solve(v []float64) {
 	width := 2*f.band + 1
 	for i := range f.n {
-		row := f.rows[i*width:][:width]
-		for j := max(0, i-f.band); j < i; j++ {
-			v[i] -= float64(row[f.band+j-i] * v[j])
-		}
+		row, first := f.rows[i*width:][:width], max(0, i-f.band)
+		v[i] -= dot(row[f.band+first-i:f.band], v[first:i])
 	}
 	for i := f.n - 1; i >= 0; i-- {
-		row := f.rows[i*width:][:width]
-		for j := i + 1; j <= min(f.n-1, i+f.band); j++ {
-			v[i] -= float64(row[f.band+j-i] * v[j])
-		}
-		v[i] /= row[f.band]
+		row, last := f.rows[i*width:][:width], min(f.n-1, i+f.band)
+		v[i] = (v[i] - dot(row[f.band+1:][:last-i], v[i+1:last+1])) / row[f.band]
 	}
 }

@@ -34,7 +34,7 @@ const (
 	// sharpGain is the expected gain by the sharper bound from which it is computed.
 	sharpGain    = 4
 	maxSharpWork = 150
-	// sharpFall is the factor by which two steps of the sharper search must reduce the norm, or it ends.
+	// sharpFall is the factor by which four steps of the sharper search must reduce the norm, or it ends.
 	sharpFall = 0.9
 )
 
@@ -162,13 +162,14 @@ func (j *evaluator) sharpen(total *chunkResult, m *minimiser, unit *comparison) 
 	// A·x = |r| − s. Then A·(x + a·unit) ≥ |r| with the a that makes a·A·unit ≥ s everywhere. It serves whatever s is, so
 	// the search may end where steps gain little.
 	lift, floor := 0.0, sharpFloor*kernel.MaxAbs(j.residuals)
-	norms := [2]float64{math.Inf(1), math.Inf(1)} // of s, before the last two steps
+	inf := math.Inf(1)
+	norms := [4]float64{inf, inf, inf, inf} // of s, before the last steps
 	w := m.solve(j.residuals, nil, func() bool {
 		_, largest := m.remainder()
 		lift = max(1.01*largest, floor) / total.unit.least
 		norm := math.Sqrt(m.dot(m.r, m.r))
 		slow := norm > sharpFall*norms[0]
-		norms = [2]float64{norms[1], norm}
+		norms = [4]float64{norms[1], norms[2], norms[3], norm}
 		return slow || lift*total.unit.top <= sharpShare*kernel.MaxAbs(m.x)
 	}, maxSharpWork)
 	m.add(w, unit.w, lift)

@@ -10,24 +10,32 @@ import (
 type level struct {
 	aggregate []int32 // for each point of the next finer level, the point of this level
 	diagonal  []float64
-	start     []int // of the rows in column and coupling; start[n] is the number of entries
+	inverse   []float64 // of the diagonal entries
+	start     []int     // of the rows in column and coupling; start[n] is the number of entries
 	column    []int32
 	coupling  []float64
-	direct    *banded // direct solver; nil: coarser levels solve
+	// After arrange, a row holds the entries for later points of its piece, those for other pieces, which begin at
+	// outside, and those for earlier points of its piece, which begin at earlier.
+	outside, earlier []int
+	cycle            int     // entries that the passes of a cycle read
+	direct           *banded // direct solver; nil: coarser levels solve
 
-	r, x, z, t []float64    // right-hand side, solution, result of a cycle, defect
-	c, ac      [2][]float64 // directions and their images
+	r, x, t, old []float64    // right-hand side, solution, a defect or the changes by a sweep, values before a sweep
+	c, ac        [2][]float64 // directions and their images
 }
 
 // rows provides the rows of a matrix, as level stores them. The slices are valid until the next call.
 type rows interface {
 	size() int
+	entries() int // an upper bound of the entries of all rows
 	row(i int) (diagonal float64, column []int32, coupling []float64)
 	// between returns the sum of the entries for i and a neighbour j in both rows.
 	between(i, j int) float64
 }
 
 func (g *level) size() int { return len(g.diagonal) }
+
+func (g *level) entries() int { return len(g.column) }
 
 func (g *level) row(i int) (float64, []int32, []float64) {
 	lo, hi := g.start[i], g.start[i+1]
@@ -54,6 +62,8 @@ type gridMatrix struct {
 }
 
 func (g *gridMatrix) size() int { return g.layout.Points() }
+
+func (g *gridMatrix) entries() int { return 2 * g.layout.Dim * g.layout.Points() }
 
 func (g *gridMatrix) row(i int) (float64, []int32, []float64) {
 	n := g.layout.N
@@ -149,7 +159,9 @@ func galerkin(m rows, aggregate []int32) *level {
 	for _, a := range aggregate {
 		n = max(n, a+1)
 	}
-	g := &level{aggregate: aggregate, diagonal: make([]float64, n), start: make([]int, n+1)}
+	most := m.entries()
+	g := &level{aggregate: aggregate, diagonal: make([]float64, n), start: make([]int, n+1),
+		column: make([]int32, 0, most), coupling: make([]float64, 0, most)}
 	// the points of each aggregate, in order
 	first, next := make([]int32, n), make([]int32, len(aggregate))
 	for i := range first {
@@ -182,47 +194,93 @@ func galerkin(m rows, aggregate []int32) *level {
 	return g
 }
 
-// allocate allocates the vectors.
-func (g *level) allocate() {
-	for _, v := range []*[]float64{&g.r, &g.x, &g.z, &g.t, &g.c[0], &g.c[1], &g.ac[0], &g.ac[1]} {
-		*v = make([]float64, g.size())
-	}
-}
+// unrolled is the number of entries that times multiplies at once. The parts of rows are padded to multiples of it by
+// zeros, so loops over short rows of different lengths have a predictable end.
+const unrolled = 4
 
-// image writes A·v to dst for rows lo to hi.
-func (g *level) image(dst, v []float64, lo, hi int) {
-	for i := lo; i < hi; i++ {
-		sum := float64(g.diagonal[i] * v[i])
-		for k := g.start[i]; k < g.start[i+1]; k++ {
-			sum -= float64(g.coupling[k] * v[g.column[k]])
-		}
-		dst[i] = sum
-	}
-}
-
-// forward writes the result of a Gauss-Seidel sweep over rows lo to hi, from 0, for the right-hand side r.
-func (g *level) forward(z, r []float64, lo, hi int) {
-	for i := lo; i < hi; i++ {
-		sum := r[i]
-		for k := g.start[i]; k < g.start[i+1]; k++ {
-			if j := int(g.column[k]); j >= lo && j < i {
-				sum += float64(g.coupling[k] * z[j])
+// arrange sorts the rows' entries for sweeps and allocates the vectors.
+func (g *level) arrange() {
+	n := g.size()
+	from, starts, columns, couplings := g.start, make([]int, n+1), g.column, g.coupling
+	g.outside, g.earlier, g.inverse = make([]int, n), make([]int, n), make([]float64, n)
+	room := len(columns) + n*2*(unrolled-1)
+	g.column, g.coupling = make([]int32, 0, room), make([]float64, 0, room)
+	for i := range n {
+		g.inverse[i] = 1 / g.diagonal[i]
+		lo := i / pieceValues * pieceValues
+		for part := range 3 {
+			for k := from[i]; k < from[i+1]; k++ {
+				if partOf(int(columns[k]), i, lo) == part {
+					g.column, g.coupling = append(g.column, columns[k]), append(g.coupling, couplings[k])
+				}
 			}
+			for len(g.column)%unrolled > 0 {
+				g.column, g.coupling = append(g.column, int32(i)), append(g.coupling, 0)
+			}
+			*[]*int{&g.outside[i], &g.earlier[i], &starts[i+1]}[part] = len(g.column)
 		}
-		z[i] = sum / g.diagonal[i]
+	}
+	g.start, g.cycle = starts, 5*len(columns)/2+2*n
+	for _, v := range []*[]float64{&g.r, &g.x, &g.t, &g.c[0], &g.c[1], &g.ac[0], &g.ac[1]} {
+		*v = make([]float64, n)
+	}
+	if n > pieceValues {
+		g.old = make([]float64, n)
 	}
 }
 
-// backward is forward in the opposite order.
-func (g *level) backward(z, r []float64, lo, hi int) {
+// partOf returns the part of row i to which an entry for point j belongs. The row's piece begins at lo.
+func partOf(j, i, lo int) int {
+	switch {
+	case j < lo || j >= lo+pieceValues:
+		return 1
+	case j < i:
+		return 2
+	}
+	return 0
+}
+
+// times returns the product of entries lo to hi with values.
+func (g *level) times(v []float64, lo, hi int) (sum float64) {
+	for ; lo < hi; lo += unrolled {
+		c, j := (*[unrolled]float64)(g.coupling[lo:]), (*[unrolled]int32)(g.column[lo:])
+		sum += float64(c[0]*v[j[0]]) + float64(c[1]*v[j[1]]) + (float64(c[2]*v[j[2]]) + float64(c[3]*v[j[3]]))
+	}
+	return
+}
+
+// forward writes the result of a Gauss-Seidel sweep from 0 over a piece, for the right-hand side r.
+func (g *level) forward(z []float64, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		z[i] = (g.r[i] + g.times(z, g.earlier[i], g.start[i+1])) * g.inverse[i]
+	}
+}
+
+// defect writes r − A·z to t for a piece, after forward: the entries that it did not use remain.
+func (g *level) defect(z []float64, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		g.t[i] = g.times(z, g.start[i], g.earlier[i])
+	}
+}
+
+// backward relaxes the points of a piece in the opposite order and writes the changes to t. Values of other pieces
+// are read from old.
+func (g *level) backward(z []float64, lo, hi int) {
 	for i := hi - 1; i >= lo; i-- {
-		sum := r[i]
-		for k := g.start[i]; k < g.start[i+1]; k++ {
-			if j := int(g.column[k]); j > i && j < hi {
-				sum += float64(g.coupling[k] * z[j])
-			}
+		sum := g.r[i] + g.times(z, g.start[i], g.outside[i]) + g.times(z, g.earlier[i], g.start[i+1])
+		if g.outside[i] < g.earlier[i] {
+			sum += g.times(g.old, g.outside[i], g.earlier[i])
 		}
-		z[i] = sum / g.diagonal[i]
+		v := sum * g.inverse[i]
+		g.t[i] = v - z[i]
+		z[i] = v
+	}
+}
+
+// image writes A·z to dst for a piece, after backward: r without what the later changes of other points did to the row.
+func (g *level) image(dst []float64, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		dst[i] = g.r[i] - g.times(g.t, g.outside[i], g.start[i+1])
 	}
 }
 
@@ -239,4 +297,17 @@ func (g *level) prolong(fine []float64) {
 	for i, a := range g.aggregate {
 		fine[i] += g.x[a]
 	}
+}
+
+// products returns the products ac·ac, ac·r and u·v of a piece, each value with the weight 1/diagonal.
+func (g *level) products(ac, u, v []float64, lo, hi int) (square, gain, other float64) {
+	n := hi - lo
+	weight, ac, r, u, v := g.inverse[lo:hi], ac[lo:hi], g.r[lo:hi], u[lo:hi], v[lo:hi]
+	for i := range n {
+		w := weight[i] * ac[i]
+		square += float64(w * ac[i])
+		gain += float64(w * r[i])
+		other += float64(float64(weight[i]*u[i]) * v[i])
+	}
+	return square, gain, other
 }

@@ -42,7 +42,9 @@ type minimiser struct {
 	x, r, defect []float64 // padded: the solution, the remaining right-hand side, a defect
 	direct       *banded   // direct solver for the grid; nil: levels
 	levels       []*level
-	c, ac        [][]float64 // padded: directions and their images, with ‖ac‖₂ = 1
+	c, ac        [][]float64 // padded: directions and their images
+	squares      []float64   // of the images' norms
+	taken        int         // number of directions so far
 	exec         problem.Executor
 	entries      int     // of the matrix of the grid
 	stands       bool    // the last step hardly reduced the norm
@@ -69,7 +71,7 @@ func newMinimiser(p *problem.Problem, a *kernel.Operator, e problem.Executor) (*
 	if p.Points() > largeGrid {
 		kept = maxDirectionsLarge
 	}
-	m.c, m.ac = make([][]float64, kept), make([][]float64, kept)
+	m.c, m.ac, m.squares = make([][]float64, kept), make([][]float64, kept), make([]float64, kept)
 	m.sweep, err = kernel.New(kernel.Config{Layout: l, Operator: *a,
 		Source: kernel.Field{Array: m.source}, Lower: kernel.NoLower(), Upper: kernel.NoUpper(), Step: 1})
 	if err != nil {
@@ -81,25 +83,25 @@ func newMinimiser(p *problem.Problem, a *kernel.Operator, e problem.Executor) (*
 
 // coarsen creates the levels for the matrix of the grid.
 func (m *minimiser) coarsen(a rows) {
-	if m.direct = directSolver(a); m.direct != nil {
-		return
-	}
-	for {
+	m.direct = directSolver(a)
+	for m.direct == nil {
 		g := coarser(a)
-		g.allocate()
 		g.direct = directSolver(g)
 		m.levels = append(m.levels, g)
 		if g.direct != nil || g.size() == a.size() { // equal sizes: nearly diagonal, a sweep solves it
-			return
+			break
 		}
 		a = g
+	}
+	for _, g := range m.levels {
+		g.arrange()
 	}
 }
 
 // solve solves A·w = f for a dense f (nil: 1) until enough returns true or the work reaches most sweeps. It starts from
 // the padded values w (nil: 0) and returns the padded solution, which the next call overwrites.
 func (m *minimiser) solve(f, w []float64, enough func() bool, most float64) []float64 {
-	if m.work, m.stands = 0, false; f != nil {
+	if m.work = 0; f != nil {
 		m.copyIn(m.r, f)
 	} else {
 		m.eachRow(func(at, _, n int) { problem.Fill(m.r[at:][:n], 1) })
@@ -116,7 +118,10 @@ func (m *minimiser) solve(f, w []float64, enough func() bool, most float64) []fl
 			clear(m.x)
 		}
 	}
-	for k := 0; !enough() && m.work < most && m.step(k); k++ {
+	for at := range min(m.taken, len(m.c)) { // the directions of earlier right-hand sides serve again
+		m.advance(at, m.dot(m.ac[at], m.r))
+	}
+	for m.stands = false; !enough() && m.work < most && m.step(m.taken); m.taken++ {
 	}
 	return m.x
 }
@@ -165,28 +170,37 @@ func (m *minimiser) step(k int) bool {
 	}
 	m.precondition(c, from)
 	m.image(ac, c)
-	for j := range min(k, len(m.c)) {
-		if j != at {
-			f := m.dot(ac, m.ac[j])
-			m.add(ac, m.ac[j], -f)
-			m.add(c, m.c[j], -f)
-		}
-	}
-	norm := math.Sqrt(m.dot(ac, ac))
-	if !(norm > 0) || math.IsInf(norm, 1) {
-		return false
-	}
-	gain := m.dot(m.r, ac) / norm
-	m.stands = gain*gain < standstill*m.dot(m.r, m.r)
-	m.each(len(c), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			c[i] /= norm
-			ac[i] /= norm
+	kept := min(k, len(m.c))
+	f := m.sums(len(ac), kept, func(out []float64, lo, hi int) {
+		for j := range out {
+			if j != at {
+				out[j] = dot(ac[lo:hi], m.ac[j][lo:hi]) / m.squares[j]
+			}
 		}
 	})
-	m.add(m.x, c, gain)
-	m.add(m.r, ac, -gain)
+	s := m.sums(len(ac), 2, func(out []float64, lo, hi int) {
+		for j, f := range f {
+			if j != at {
+				add(ac[lo:hi], m.ac[j][lo:hi], -f)
+				add(c[lo:hi], m.c[j][lo:hi], -f)
+			}
+		}
+		out[0], out[1] = dot(ac[lo:hi], ac[lo:hi]), dot(ac[lo:hi], m.r[lo:hi])
+	})
+	if !(s[0] > 0) || math.IsInf(s[0], 1) {
+		return false
+	}
+	m.squares[at] = s[0]
+	m.advance(at, s[1])
 	return true
+}
+
+// advance takes the step along a stored direction that minimises the norm. product is that of its image and r.
+func (m *minimiser) advance(at int, product float64) {
+	gain := product / m.squares[at]
+	m.stands = gain*product < standstill*m.dot(m.r, m.r)
+	m.add(m.x, m.c[at], gain)
+	m.add(m.r, m.ac[at], -gain)
 }
 
 // precondition writes the result of a cycle for the right-hand side r on the grid to z: relaxation, coarse
@@ -216,13 +230,18 @@ func (m *minimiser) precondition(z, r []float64) {
 			z[at+i] += h.x[a]
 		}
 	})
-	m.relax(z, 1)
-	m.relax(z, 0)
-	m.addWork(3 * m.entries)
+	for range 3 { // the correction is rough at the aggregates' edges
+		m.relax(z, 1)
+		m.relax(z, 0)
+	}
+	m.addWork(5 * m.entries)
 }
 
 // goodEnough is the relative residual at which a coarse solve takes no second direction.
 const goodEnough = 0.25
+
+// independent is the least square of a second direction's part that is orthogonal to the first, relative to its square.
+const independent = 1e-10
 
 // coarseSolve solves A·x = r on a level approximately, by at most two generalised conjugate residuals.
 func (m *minimiser) coarseSolve(i int) {
@@ -233,71 +252,51 @@ func (m *minimiser) coarseSolve(i int) {
 		m.addWork(len(g.direct.rows))
 		return
 	}
+	c, ac := &g.c, &g.ac
+	s := m.direction(i, 0, g.r, g.r)
 	clear(g.x)
-	size := m.product(g, g.r, g.r)
-	for k := range 2 {
-		c, ac := g.c[k], g.ac[k]
-		m.cycle(i, c)
-		m.pieces(g, func(lo, hi int) { g.image(ac, c, lo, hi) })
-		if k > 0 {
-			f := m.product(g, ac, g.ac[0]) / m.product(g, g.ac[0], g.ac[0])
-			m.add(ac, g.ac[0], -f)
-			m.add(c, g.c[0], -f)
+	if !(s[0] > 0) || math.IsInf(s[0], 1) {
+		return
+	}
+	first, second := s[1]/s[0], 0.0
+	if size := s[2]; size-first*s[1] > goodEnough*goodEnough*size {
+		m.add(g.r, ac[0], -first)
+		t := m.direction(i, 1, ac[0], ac[1])
+		f := t[2] / s[0]
+		if norm := t[0] - f*t[2]; norm > independent*t[0] && !math.IsInf(t[0], 1) {
+			second = t[1] / norm
+			first -= float64(second * f)
 		}
-		norm := m.product(g, ac, ac)
-		if !(norm > 0) || math.IsInf(norm, 1) {
-			return
-		}
-		gain := m.product(g, g.r, ac) / norm
-		m.add(g.x, c, gain)
-		m.add(g.r, ac, -gain)
-		m.addWork(2 * len(g.column))
-		if m.product(g, g.r, g.r) <= goodEnough*goodEnough*size {
-			return
-		}
+	}
+	m.add(g.x, c[0], first)
+	if second != 0 {
+		m.add(g.x, c[1], second)
 	}
 }
 
-// cycle writes the result of a cycle for the residual of a level to z.
-func (m *minimiser) cycle(i int, z []float64) {
+// direction computes direction k of a level and its image ac. It returns the products ac·ac, ac·r and u·v.
+func (m *minimiser) direction(i, k int, u, v []float64) []float64 {
 	g := m.levels[i]
-	m.pieces(g, func(lo, hi int) { g.forward(z, g.r, lo, hi) })
-	m.addWork(3 * (len(g.column) + len(g.diagonal)))
+	c, ac := g.c[k], g.ac[k]
+	m.pieces(g, func(lo, hi int) { g.forward(c, lo, hi) })
 	if i+1 < len(m.levels) {
 		h := m.levels[i+1]
-		m.defectOf(g, z)
+		m.pieces(g, func(lo, hi int) { g.defect(c, lo, hi) })
 		h.restrict(g.t)
 		m.coarseSolve(i + 1)
-		h.prolong(z)
+		h.prolong(c)
 	}
-	m.defectOf(g, z)
-	m.pieces(g, func(lo, hi int) { g.backward(g.z, g.t, lo, hi) })
-	m.add(z, g.z, 1)
-}
-
-// defectOf writes r − A·z to t.
-func (m *minimiser) defectOf(g *level, z []float64) {
-	m.pieces(g, func(lo, hi int) {
-		g.image(g.t, z, lo, hi)
-		for j := lo; j < hi; j++ {
-			g.t[j] = g.r[j] - g.t[j]
-		}
+	copy(g.old, c)
+	m.pieces(g, func(lo, hi int) { g.backward(c, lo, hi) })
+	m.addWork(g.cycle)
+	return m.sums(g.size(), 3, func(out []float64, lo, hi int) {
+		g.image(ac, lo, hi)
+		out[0], out[1], out[2] = g.products(ac, u, v, lo, hi)
 	})
 }
 
 // pieces calls f for pieces of a level.
 func (m *minimiser) pieces(g *level, f func(lo, hi int)) { m.each(g.size(), f) }
-
-// product is dot for the vectors of a level, each value with the weight 1/diagonal.
-func (m *minimiser) product(g *level, a, b []float64) float64 {
-	return m.sum(len(a), func(lo, hi int) float64 {
-		sum := 0.0
-		for i := lo; i < hi; i++ {
-			sum += float64(a[i]*b[i]) / g.diagonal[i]
-		}
-		return sum
-	})
-}
 
 // addWork adds the work of a pass over some entries of a matrix.
 func (m *minimiser) addWork(entries int) { m.work += float64(entries) / float64(m.entries) }
@@ -349,31 +348,48 @@ func (m *minimiser) each(n int, f func(lo, hi int)) {
 
 // dot returns the scalar product of two padded arrays on the grid, whose ghosts are 0.
 func (m *minimiser) dot(a, b []float64) float64 {
-	return m.sum(len(a), func(lo, hi int) float64 {
-		sum := 0.0
-		for i := lo; i < hi; i++ {
-			sum += float64(a[i] * b[i])
-		}
-		return sum
-	})
+	return m.sums(len(a), 1, func(out []float64, lo, hi int) { out[0] = dot(a[lo:hi], b[lo:hi]) })[0]
 }
 
-// sum adds up the results of f for pieces of an array of n values.
-func (m *minimiser) sum(n int, f func(lo, hi int) float64) float64 {
-	partial := make([]float64, (n+pieceValues-1)/pieceValues)
-	m.each(n, func(lo, hi int) { partial[lo/pieceValues] = f(lo, hi) })
-	sum := 0.0
-	for _, v := range partial {
-		sum += v
+// sums adds up count results of f for pieces of an array of n values.
+func (m *minimiser) sums(n, count int, f func(out []float64, lo, hi int)) []float64 {
+	partial := make([]float64, (n+pieceValues-1)/pieceValues*count)
+	m.each(n, func(lo, hi int) {
+		at := lo / pieceValues * count
+		f(partial[at:at+count], lo, hi)
+	})
+	sums := partial[:count]
+	for i, v := range partial[count:] {
+		sums[i%count] += v
 	}
-	return sum
+	return sums
 }
 
-// add adds a multiple of a padded array to another.
+// add adds a multiple of an array to another.
 func (m *minimiser) add(to, a []float64, factor float64) {
-	m.each(len(to), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			to[i] += float64(factor * a[i])
-		}
-	})
+	m.each(len(to), func(lo, hi int) { add(to[lo:hi], a[lo:hi], factor) })
+}
+
+func add(to, a []float64, factor float64) {
+	a = a[:len(to)]
+	for i := range to {
+		to[i] += float64(factor * a[i])
+	}
+}
+
+// dot has four sums that do not wait for each other.
+func dot(a, b []float64) float64 {
+	var s [4]float64
+	b = b[:len(a)]
+	for len(a) >= 4 && len(b) >= 4 {
+		s[0] += float64(a[0] * b[0])
+		s[1] += float64(a[1] * b[1])
+		s[2] += float64(a[2] * b[2])
+		s[3] += float64(a[3] * b[3])
+		a, b = a[4:], b[4:]
+	}
+	for i, v := range a {
+		s[0] += float64(v * b[i])
+	}
+	return (s[0] + s[1]) + (s[2] + s[3])
 }

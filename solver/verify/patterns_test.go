@@ -206,9 +206,9 @@ func checkCertificate(t *testing.T, c *pattern, n int, norm float64) {
 
 // TestSharperBoundAfterMultigrid checks the error bound of answers by multigrid, whose residuals differ by a factor of
 // 1000 and more, relative to ‖A⁻¹‖∞·‖r‖∞, and the work of both searches. At the rim of a disk of high diffusion the
-// search for A·w = |r| nearly stands still.
+// search for A·w = |r| nearly stands still without the directions of the search for A·w = 1.
 func TestSharperBoundAfterMultigrid(t *testing.T) {
-	share := map[string]float64{"stripes 1e4": 0.01, "disk 1e4": 0.2}
+	share := map[string]float64{"stripes 1e4": 0.01, "disk 1e4": 0.01}
 	for _, c := range patterns() {
 		if share[c.name] == 0 {
 			continue
@@ -221,6 +221,6 @@ func TestSharperBoundAfterMultigrid(t *testing.T) {
 		part := e.ErrorBound / (e.Certificate.Inverse * e.ResidualInf)
 		t.Logf("%-12s bound %.4f of that with the norm, work %.0f sweeps", c.name, part, e.Certificate.Work)
 		require.LessOrEqual(t, part, share[c.name], c.name)
-		require.LessOrEqual(t, e.Certificate.Work, 130.0, c.name)
+		require.LessOrEqual(t, e.Certificate.Work, 115.0, c.name)
 	}
 }
