@@ -113,7 +113,7 @@ func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref stri
 	}
 	interrupted := error(nil)
 	if ctx.Err() == nil {
-		c.Judge(coarserTimes(rows))
+		c.Judge(coarserTimes(rows), uncorrected(rows))
 		candidates = append(candidates, a.simulateBest(ctx, a.bestOn(q, &o.simulation, f, ref, all), candidates)...)
 	}
 	if ctx.Err() != nil {
@@ -126,6 +126,16 @@ func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref stri
 	written.wait(q.peerTimeout, 0)
 	c.Outputs = written.prompt(ctx)
 	return cmp.Or(a.print(&c, c.Text), a.finish(ctx, written), worst(rows, (*virtualRun).verdict), interrupted)
+}
+
+// uncorrected returns the methods whose times on the full grid do not follow from those on a stand-in.
+func uncorrected(rows []*virtualRun) (methods []string) {
+	for _, r := range rows {
+		if r.Scale > 1 && r.growth() == report.Unknown {
+			methods = append(methods, r.work.method.Name)
+		}
+	}
+	return methods
 }
 
 // coarserTimes returns the times of the rows on the coarser stand-in, unknown where there is none.

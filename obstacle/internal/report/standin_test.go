@@ -88,6 +88,34 @@ func TestOnFullGrid(t *testing.T) {
 	require.GreaterOrEqual(t, float64(wide.ComparableLow), 0.)
 }
 
+// Times that were simulated are not compared with estimates, and not with those of methods whose sweeps grow otherwise.
+func TestVerdictWithoutEstimates(t *testing.T) {
+	row := func(method, scheme string, met, mid, low float64) SimulatedRow {
+		return SimulatedRow{Method: method, Simulated: Simulated{
+			Scheme: scheme, Machines: 8, Converged: true, Met: nullable.Number(met), Comparable: nullable.Number(mid),
+			ComparableLow: nullable.Number(low), ComparableHigh: nullable.Number(2*mid - low),
+		}}
+	}
+	nan := math.NaN()
+	for name, c := range map[string]struct {
+		rows []SimulatedRow
+		want string
+	}{
+		"one has no estimate": {[]SimulatedRow{row("richardson", "sync", 3, 1, 0.9), row("richardson", "async", 2, 2, nan)},
+			"the network is full or the coarser stand-in was not solved: run --stand-in 1 (on stand-in 8, async is 1.50 times as " +
+				"fast as sync)"},
+		"no correction": {[]SimulatedRow{row("schwarz", "sync", 3, 3, 2.9), row("schwarz", "async", 4, 1, 0.9)},
+			"no correction is known for schwarz: run --stand-in 1 (on stand-in 8, sync is 1.33 times as fast as async)"},
+		"two methods": {[]SimulatedRow{row("sor", "sync", 3, 3, 2.9), row("multigrid", "sync", 6, 6, 5.9)},
+			"the sweeps of sor and multigrid grow by different factors: run --stand-in 1"},
+	} {
+		s := SimulatedComparison{Subject: Subject{StandIn: 8, Coarser: 16}, Rows: c.rows, References: []Reference{{}}}
+		s.Judge([]nullable.Number{1, 2}, []string{"schwarz"})
+		require.True(t, s.Verdict.DependsOnStandIn, name)
+		require.Contains(t, s.Verdict.Sentence, c.want, name)
+	}
+}
+
 // A verdict of a stand-in is refused where the bounds overlap, where they are unknown, and where the two stand-ins name
 // different winners.
 func TestVerdictOfAStandIn(t *testing.T) {
@@ -122,7 +150,7 @@ func TestVerdictOfAStandIn(t *testing.T) {
 	} {
 		s := SimulatedComparison{Subject: Subject{StandIn: 8, Coarser: 16}, Rows: []SimulatedRow{c.sync, c.async},
 			References: []Reference{{}}}
-		s.Judge(c.coarser)
+		s.Judge(c.coarser, nil)
 		require.NotNil(t, s.Verdict, name)
 		require.Equal(t, c.depends, s.Verdict.DependsOnStandIn, name)
 		require.Contains(t, s.Verdict.Sentence, c.want, name)
