@@ -101,6 +101,13 @@ func (f *AdaptiveOmega) Forget() {
 	f.watch()
 }
 
+// Resume is Forget after another method has changed the values: the residual grows at first, which does not show that the
+// factor before was better.
+func (f *AdaptiveOmega) Resume() {
+	f.previousRate = 0
+	f.Forget()
+}
+
 // watch restarts the guard.
 func (f *AdaptiveOmega) watch() { f.smallest, f.windows = 0, 0 }
 

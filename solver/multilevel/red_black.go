@@ -86,7 +86,7 @@ func (m *redBlack) name() string { return problem.SOR }
 
 func (m *redBlack) begin(bool) {}
 
-func (m *redBlack) resume() { m.factor.Forget() }
+func (m *redBlack) resume() { m.factor.Resume() }
 
 func (m *redBlack) opening() []stage { return m.opened }
 
