@@ -4,6 +4,7 @@ package obstacle_test
 
 import (
 	"encoding/json"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -159,4 +160,20 @@ func TestSignOfLife(t *testing.T) {
 	r = start(t, append(run, "--log-level", "error", "--max-sweeps", "2")...)
 	require.Equal(t, 3, r.wait(patience))
 	r.neverSaid("torsion: ")
+}
+
+// One signal ends the wait for a server that does not answer.
+func TestASilentServerIsLeft(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	r := start(t, "stack", "--live", silent.Addr().String())
+	conn, err := silent.Accept()
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Read(make([]byte, 1)) // of the request: the program waits for the answer
+	require.NoError(t, err)
+	r.signal(syscall.SIGINT)
+	require.Equal(t, 3, r.wait(patience))
 }

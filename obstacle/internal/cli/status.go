@@ -64,9 +64,11 @@ func (a *app) liveRun(ctx context.Context, address, tokenFile, file string) (*re
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, usage("--live %q: want the HOST:PORT of obstacle solve --status", address)
 	}
-	ctx, cancel := context.WithTimeout(ctx, serveTime)
+	stopped, stop := stoppable(ctx)
+	defer stop()
+	within, cancel := context.WithTimeout(stopped, serveTime)
 	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", nil)
+	q, err := http.NewRequestWithContext(within, http.MethodGet, "http://"+address+"/", nil)
 	if err != nil {
 		return nil, badInput(err)
 	}
@@ -79,6 +81,9 @@ func (a *app) liveRun(ctx context.Context, address, tokenFile, file string) (*re
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	r, err := client.Do(q)
+	if stopped.Err() != nil {
+		return nil, errInterrupted
+	}
 	if err != nil {
 		return nil, failed(fmt.Errorf("no run answers at %s: %w (is obstacle solve --status running there?)", address,
 			err))
