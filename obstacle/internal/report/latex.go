@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,23 +57,32 @@ func LatexNumber(v nullable.Number, format string) string {
 	return fmt.Sprintf("$%s \\cdot 10^{%d}$", mantissa, power)
 }
 
-// Latex writes the rows as a LaTeX table.
+// Latex writes the rows as a LaTeX table, on a stand-in with the bounds of the comparable time.
 func (c *SimulatedComparison) Latex(w io.Writer) error {
+	header := []string{"method", "scheme", "machines", "seconds", "met", "comparable", "efficiency", "sweeps", "residual", "MB",
+		"age"}
+	const comparable = 5
+	if c.StandIn > 1 {
+		header = slices.Insert(header, comparable+1, "at least", "at most")
+	}
 	var rows [][]string
 	for i := range c.Rows {
 		r := &c.Rows[i]
-		row := []string{r.Method, r.Scheme, fmt.Sprint(r.Machines), "–", "–", "–", "–", "–", "–", "–", "–"}
-		if r.Reason != ReasonRefused {
-			copy(row[3:], []string{
+		row := []string{r.Method, r.Scheme, fmt.Sprint(r.Machines)}
+		if r.Reason == ReasonRefused {
+			row = append(row, slices.Repeat([]string{"–"}, len(header)-len(row))...)
+		} else {
+			row = append(row,
 				LatexNumber(nullable.Number(r.Seconds), "%.5g"), LatexNumber(r.Met, "%.5g"), LatexNumber(r.Comparable, "%.5g"),
 				LatexNumber(100*r.Efficiency, "%.1f %%"), fmt.Sprintf("%.1f", r.Equivalent), LatexNumber(r.Residual, "%.2e"),
-				fmt.Sprintf("%.1f", float64(r.Bytes)/1e6), LatexNumber(r.MeanAge, "%.2f"),
-			})
+				fmt.Sprintf("%.1f", float64(r.Bytes)/1e6), LatexNumber(r.MeanAge, "%.2f"))
+			if c.StandIn > 1 {
+				row = slices.Insert(row, comparable+1, LatexNumber(r.ComparableLow, "%.4g"), LatexNumber(r.ComparableHigh, "%.4g"))
+			}
 		}
 		rows = append(rows, row)
 	}
 	return Latex(w, fmt.Sprintf("%s, %s points%s, order %s, tolerance %g, on model %s, seed %d", c.Problem, grid(c.N),
 		c.standIn(), c.Order, c.Tolerance, c.Model, c.Seed),
-		[]string{"method", "scheme", "machines", "seconds", "met", "comparable", "efficiency", "sweeps", "residual", "MB", "age"},
-		rows)
+		header, rows)
 }

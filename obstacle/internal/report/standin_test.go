@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -223,4 +224,23 @@ func TestBestOfStandIns(t *testing.T) {
 	require.InDelta(t, 2.6, float64(u.High), 1e-12)
 	u.OnStandIns(1.9, 2.1, nullable.NaN())
 	require.False(t, u.Low.Known() || u.High.Known())
+}
+
+// A LaTeX table of stand-ins has the bounds of the times, and a row that was refused as many cells.
+func TestLatexOfStandIns(t *testing.T) {
+	c := SimulatedComparison{Subject: Subject{StandIn: 4, N: []int{8}}, Rows: []SimulatedRow{
+		{Method: "richardson", Simulated: Simulated{
+			Scheme: "sync", Machines: 2, Met: 3, Comparable: 2.5, ComparableLow: 2.25, ComparableHigh: 2.75,
+		}},
+		{Method: "schwarz", Simulated: Simulated{Scheme: "async", Machines: 2, Reason: ReasonRefused}},
+	}}
+	var out strings.Builder
+	require.NoError(t, c.Latex(&out))
+	require.Contains(t, out.String(), "comparable & at least & at most &")
+	require.Contains(t, out.String(), "2.5 & 2.25 & 2.75 &")
+	for line := range strings.Lines(out.String()) {
+		if strings.Contains(line, "&") {
+			require.Equal(t, 12, strings.Count(line, "&"), line)
+		}
+	}
 }
