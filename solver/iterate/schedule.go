@@ -21,12 +21,7 @@ func (s *CheckSchedule) Fields(visit func(field any)) {
 	visit(&s.norm)
 }
 
-const (
-	maxIntervals = 16
-	// unseenGrowth bounds the predicted growth of the norm between two measurements, so that divergence is noticed before
-	// values overflow.
-	unseenGrowth = 1e40
-)
+const maxIntervals = 16
 
 // Next returns the iterate to measure after iterate k, whose residual has the given norm.
 func (s *CheckSchedule) Next(r CheckInterval, k Iteration, norm, target float64) Iteration {
@@ -47,10 +42,5 @@ func (s *CheckSchedule) Next(r CheckInterval, k Iteration, norm, target float64)
 		gap = 4
 	}
 	// The step is at most k: early slopes are too optimistic.
-	step := r.Every * min(gap, max(1, k/r.Every))
-	if old.have && norm > old.norm {
-		rate := math.Log(norm/old.norm) / float64(k-old.at)
-		step = Iteration(math.Max(1, math.Min(float64(step), math.Log(unseenGrowth)/rate)))
-	}
-	return k + step
+	return k + r.Every*min(gap, max(1, k/r.Every))
 }
