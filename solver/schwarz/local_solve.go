@@ -128,11 +128,10 @@ func newLocalSolve(
 func (g *localSolve) begin(u []float64, cycles int, newValues bool) {
 	g.solver.Changed()
 	g.solveProgress = solveProgress{cycles: cycles}
-	if g.contracts && !g.mayGrow {
-		return
-	}
 	if g.contracts {
-		g.start = g.residualNorm(u)
+		if g.mayGrow && !g.grown && cycles > sweepBatch {
+			g.start = g.residualNorm(u)
+		}
 		return
 	}
 	copy(g.saved, u)
