@@ -1,8 +1,10 @@
 package solver
 
 import (
+	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,6 +49,66 @@ func TestDivergedRunsReturnTheStart(t *testing.T) {
 				require.Equal(t, e.RelativeResidual, got.Evaluation.RelativeResidual)
 			}
 		}
+	}
+}
+
+// A run that diverges ends with that reason, for every method, scheme and number of peers, on fast and slow networks. No peer
+// refuses the values of another.
+func TestDivergenceBlamesNoPeer(t *testing.T) {
+	p := vortex(7)
+	schwarz := func(local string, cycles int) problem.MethodConfig {
+		return problem.MethodConfig{Name: problem.Schwarz, Local: local, Coarse: -1, InnerCycles: cycles}
+	}
+	async, delayed := iterate.Asynchronous(), iterate.BoundedDelay(2)
+	everywhere, lockstep := []iterate.Scheme{iterate.Synchronous(), delayed, async}, []iterate.Scheme{iterate.Synchronous()}
+	for _, c := range []struct {
+		method  problem.MethodConfig
+		schemes []iterate.Scheme
+	}{
+		{problem.MethodConfig{}, everywhere},
+		{problem.MethodConfig{Name: problem.SOR, Omega: 1.9}, lockstep},
+		{problem.MethodConfig{Name: problem.Multigrid}, lockstep},
+		{schwarz(problem.Multigrid, 0), everywhere},
+		{schwarz(problem.SOR, 0), everywhere},
+		{schwarz(problem.Richardson, 0), everywhere},
+		{schwarz(problem.Richardson, 300), everywhere},
+		{problem.MethodConfig{Name: problem.Schwarz, Flexible: true, Local: problem.Richardson}, []iterate.Scheme{async}},
+	} {
+		for _, s := range c.schemes {
+			for peers := 1; peers <= 3; peers++ {
+				for seed := range uint64(6) {
+					n := runOf(t, seed, problem.Config{
+						Problem: p, Partition: solvertest.SlabsOf(t, p, peers), Scheme: s, Tolerance: 1e-6, MaxSweeps: 1e6,
+						Method: c.method,
+					})
+					if n.Jitter /= 8; seed%2 == 1 {
+						n.AgreeDelay = 20 * time.Millisecond // hundreds of sweeps
+					}
+					if seed >= 4 {
+						n.RelaxTime[peers-1] *= 50
+					}
+					what := fmt.Sprintf("%+v %s, %d peers, seed %d", c.method, s.Name(), peers, seed)
+					require.NoError(t, n.Run(), what)
+					for _, w := range n.Peers {
+						require.Equal(t, iterate.Diverged, w.Outcome().Reason, what)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A residual that has grown far beyond its start and stands still there shows divergence, too: obstacles bound the values.
+func TestDivergenceThatObstaclesBound(t *testing.T) {
+	p := solvertest.String1D(63)
+	p.Obstacle = func(problem.Point) float64 { return -1 }
+	p.Source.Value, p.Diffusion.Value = 1, 1e-4
+	p.Velocity[0].Of = func(q problem.Point) float64 { return 20 * math.Sin(30*q[0]) }
+	for _, m := range []string{problem.Richardson, problem.SOR, problem.Multigrid, problem.Schwarz} {
+		got, err := Solve(t.Context(), p, Options{Method: problem.MethodConfig{Name: m}, Peers: 2, Threads: 1})
+		require.ErrorIs(t, err, ErrNotConverged, m)
+		require.Equal(t, iterate.Diverged, got.Reason, m)
+		require.ErrorContains(t, err, "upwind: true in the problem file", m)
 	}
 }
 

@@ -17,7 +17,7 @@ const (
 	ReachedSweeps               // bound on sweeps
 	ReachedTime                 // bound on time
 	Interrupted
-	Diverged   // a residual was not finite
+	Diverged   // the residual has grown without bound; see diverges, and Stagnation
 	Stagnated  // the residual has stopped falling above the tolerance; see Stagnation
 	LastReason = Stagnated
 )
@@ -135,12 +135,22 @@ func (r CheckInterval) Evaluate(k Iteration, norm, reference, tolerance float64)
 	switch {
 	case rel <= tolerance:
 		return rel, Converged
-	case !kernel.Finite(norm):
+	case diverges(norm, reference):
 		return rel, Diverged
 	case r.Max > 0 && k == r.Max:
 		return rel, ReachedSweeps
 	}
 	return rel, Running
+}
+
+// divergence is the ratio of a residual to its reference from which a run counts as diverged. No run that converges reaches
+// it, and values of such residuals are many sweeps away from overflow. So all peers get the verdict while the values that
+// they exchange are still finite, and none blames its neighbour.
+const divergence = 1e100
+
+// diverges reports whether a run with such a residual has diverged.
+func diverges(norm, reference float64) bool {
+	return !kernel.Finite(norm) || reference > 0 && norm > divergence*reference
 }
 
 // Relative returns a residual divided by its reference. A residual of 0 gives 0 for every reference.

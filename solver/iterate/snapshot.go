@@ -27,6 +27,7 @@ type snapshotRule struct {
 
 	estimate       residualEstimate
 	measureAt      Iteration         // sweep that measures for the estimate
+	diverges       bool              // this peer's residual does: it makes no sweep before the next verdict
 	lastSweepsMade bool              // all peers had made their last sweep when the snapshot began
 	scheduler      snapshotScheduler // at the root
 
@@ -70,7 +71,7 @@ func (e *snapshotRule) Next() Action {
 	case e.active && !e.sums.ownAdded && !slices.Contains(e.arrived, false):
 		e.measuresCaptured = true
 		return ActionMeasureCaptured
-	case e.number == 0 && e.active, e.madeLastSweep():
+	case e.number == 0 && e.active, e.madeLastSweep(), e.diverges:
 		return ActionWait
 	case e.p.Iterate >= e.measureAt:
 		return ActionSweepMeasure
@@ -120,6 +121,7 @@ func (e *snapshotRule) Measured(residual *kernel.Sum) {
 		e.estimate.own, e.estimate.known = residual.Float64(), true
 		e.estimate.sinceReport++
 		e.measuredSince = true
+		e.diverges = diverges(math.Sqrt(e.estimate.own), e.norm0)
 		e.planMeasurement()
 		e.report()
 		e.considerSnapshot()
@@ -152,7 +154,7 @@ func (e *snapshotRule) advance() {
 		rel = e.residual // the sums belong to no vector; another snapshot follows
 	case rel <= e.p.Config.Tolerance:
 		reason = Converged
-	case !kernel.Finite(n):
+	case diverges(n, e.norm0):
 		reason = Diverged
 	case e.p.stopReason != Running:
 		reason = e.p.stopReason
@@ -183,6 +185,9 @@ func (e *snapshotRule) verdict(m *Message) {
 		return
 	}
 	e.p.Source.Release()
+	if e.diverges {
+		e.diverges, e.measureAt = false, e.p.Iterate // the captured vector did not
+	}
 	level := levelOf(m.A, e.p.Config.Tolerance)
 	switch {
 	case e.number == 0:
@@ -205,13 +210,16 @@ func (e *snapshotRule) planMeasurement() {
 }
 
 // considerSnapshot begins a snapshot at the root if an early end was requested, if all peers have made their
-// last sweep, or if the forecast predicts that the tolerance is met when the snapshot reaches the peers.
+// last sweep, if the estimates diverge, or if the forecast predicts that the tolerance is met when the snapshot reaches the
+// peers.
 func (e *snapshotRule) considerSnapshot() {
 	if e.p.Tree.Parent >= 0 || e.number == 0 && e.active || e.reason != Running || !e.begun {
 		return
 	}
 	now := e.p.Now
+	diverging := false
 	if sum, known := e.estimate.sum(); known {
+		diverging = diverges(math.Sqrt(sum), e.norm0) && e.scheduler.changed(e.p.Iterate)
 		e.scheduler.recordEstimate(now, levelOf(math.Sqrt(sum), e.bound()), e.estimate.roundTrip())
 		e.sampling.receive(now, e.scheduler.remaining(now))
 	}
@@ -219,7 +227,8 @@ func (e *snapshotRule) considerSnapshot() {
 		return
 	}
 	e.lastSweepsMade = e.madeLastSweep() && e.estimate.childrenAtEnd()
-	if e.p.stopReason == Running && !e.lastSweepsMade && !e.scheduler.due(now, e.p.Iterate) && !e.suspectsStagnation() {
+	if e.p.stopReason == Running && !e.lastSweepsMade && !diverging && !e.scheduler.due(now, e.p.Iterate) &&
+		!e.suspectsStagnation() {
 		return
 	}
 	e.scheduler.begin(now, e.p.Iterate)

@@ -67,10 +67,15 @@ func (s *snapshotScheduler) begin(now time.Duration, sweep Iteration) {
 	s.begunAt, s.sweepAtBegin, s.progressed = now, sweep, false
 }
 
+// changed reports whether the newest snapshot began before a peer's newest sweep; sweep is the newest of the root.
+func (s *snapshotScheduler) changed(sweep Iteration) bool {
+	return s.progressed || sweep != s.sweepAtBegin
+}
+
 // due reports whether a snapshot that begins now may end the run; sweep is the newest of the root.
 func (s *snapshotScheduler) due(now time.Duration, sweep Iteration) bool {
 	at, known := s.estimates.predict()
-	return known && (s.progressed || sweep != s.sweepAtBegin) && now >= s.earliest() && now+s.roundTrip >= at
+	return known && s.changed(sweep) && now >= s.earliest() && now+s.roundTrip >= at
 }
 
 // rejected records the level of a snapshot that did not end the run.

@@ -19,7 +19,8 @@ import "github.com/p2pdc/p2pdc/internal/kernel"
 // condition holds. Both use exact sums, so the decision does not depend on the partition.
 //
 // A run also stagnates if its residual has not fallen by a ten-thousandth during nine tenths of its work and standstillWork at
-// least: A is nearly singular (a strong flow out of the domain, say), and the solution is out of reach.
+// least: A is nearly singular (a strong flow out of the domain, say), and the solution is out of reach. If its
+// residual is at least grown, it has diverged instead, and obstacles bound the values.
 type Stagnation struct {
 	snapshots bool // the checks are snapshots
 
@@ -56,6 +57,8 @@ const (
 	// in which SOR first increases it where the diffusion varies by a factor of a million.
 	standstillWork = 1 << 16
 	standstillFall = 1 - 1e-4
+	// grown is the least relative residual that counts as divergence if it stands still. Transient growth ends before.
+	grown = 1e6
 )
 
 // record adds the relative residual of iterate k. It reports whether there has been no new minimum for a
@@ -79,8 +82,8 @@ func (s *Stagnation) StandsStill(work float64) bool {
 }
 
 // Evaluate adds the relative residual of iterate k, which has taken work sweeps over the grid. If reduced is true, m is the
-// norm of the magnitudes relative to the same reference. It returns Stagnated or Running, and whether the next check has to reduce
-// magnitudes. With tolerance 0 a run never stagnates.
+// norm of the magnitudes relative to the same reference. It returns Stagnated, Diverged or Running, and whether the next
+// check has to reduce magnitudes. With tolerance 0 a run never stagnates.
 func (s *Stagnation) Evaluate(k Iteration, work float64,
 	residual, tol float64, checks int, reduced bool, m float64) (why Reason, reduce bool) {
 	fall := standstillFall
@@ -93,6 +96,8 @@ func (s *Stagnation) Evaluate(k Iteration, work float64,
 	switch {
 	case tol == 0:
 		return Running, false
+	case s.StandsStill(work) && residual >= grown:
+		return Diverged, false
 	case s.StandsStill(work):
 		return Stagnated, false
 	case !s.record(k, residual, checks):

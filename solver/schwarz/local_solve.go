@@ -26,7 +26,10 @@ func newLocal(w *peer) (*localSolve, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLocalSolve(solver, w.sweep, w.layout, w.config.Executor, m.Flexible, w.config.NewArray), nil
+	g := newLocalSolve(solver, w.sweep, w.layout, w.config.Executor, m.Flexible, w.config.NewArray)
+	p := w.block.Problem
+	g.mayGrow = !p.Upwind && !p.Symmetric()
+	return g, nil
 }
 
 // renewSolver returns old, of the same name and options, adapted to another system, or a new solver if there is
@@ -55,6 +58,7 @@ type localSolve struct {
 	layout          kernel.Layout
 	contracts       bool // the method is a contraction: nothing is checked
 	checksEachCycle bool // the residual is checked after each cycle, not only at the end
+	mayGrow         bool // A may be no M-matrix: point relaxations may diverge, and values overflow in one solve
 
 	chunks int
 	axis   int
@@ -69,6 +73,7 @@ type localSolve struct {
 
 	// Kept between solves.
 	requiredRatio float64
+	grown         bool    // a solve has increased the residual by maxGrowth
 	sweeps        int     // of the last relaxation
 	largest       float64 // largest start of all solves
 	peak          float64 // largest start in this window
@@ -92,6 +97,7 @@ const (
 	localWindow     = 8    // solves with new values per window
 	windowReduction = 0.9  // factor by which start must fall from window to window
 	maxStartGrowth  = 2    // factor by which start must never grow
+	maxGrowth       = 1e20 // of the residual in a solve, from which it diverges
 	minSweeps       = 4    // of relaxation
 	maxSweeps       = 64
 	sweepBatch      = 16      // maximum sweeps per operation
@@ -108,10 +114,9 @@ func newLocalSolve(
 	g := &localSolve{solver: s, sweep: sweep, exec: e, layout: l, requiredRatio: initialRatio}
 	_, multigrid := s.(*method.Multigrid)
 	g.contracts, g.checksEachCycle = s.Name() == problem.Richardson, partial || multigrid
-	if g.contracts {
-		return g
+	if !g.contracts {
+		g.saved = allocate(l.Len())
 	}
-	g.saved = allocate(l.Len())
 	g.chunks, g.axis = problem.Split(l.Interior(), problem.Jacobi, l.Dim)
 	g.norms = make([]kernel.Norm, g.chunks)
 	g.run = func(i int) { g.sweep.Residual(&g.norms[i], g.values, problem.Chunk(l.Interior(), g.axis, i, g.chunks)) }
@@ -124,6 +129,9 @@ func (g *localSolve) begin(u []float64, cycles int, newValues bool) {
 	g.solver.Changed()
 	g.solveProgress = solveProgress{cycles: cycles}
 	if g.contracts {
+		if g.mayGrow && !g.grown && cycles > sweepBatch {
+			g.start = g.residualNorm(u)
+		}
 		return
 	}
 	copy(g.saved, u)
@@ -171,7 +179,7 @@ func (g *localSolve) step(u []float64) (work float64) {
 	work = g.solver.Cycle(u)
 	g.done++
 	if g.contracts {
-		g.readable, g.complete = true, g.done >= g.cycles
+		g.readable, g.complete = true, g.done >= g.cycles || g.tooLong(u, g.done)
 		return work
 	}
 	if !g.checksEachCycle && g.done%g.cycles != 0 {
@@ -223,12 +231,27 @@ func (g *localSolve) relax(u []float64) (work float64) {
 	g.readable = true
 	if g.sweepsDue > 0 && g.sweepsDue%sweepBatch == 0 {
 		work++
-		if g.residualNorm(u) <= min(relaxReduction, g.requiredRatio)*g.start {
+		if size := g.residualNorm(u); size <= min(relaxReduction, g.requiredRatio)*g.start || g.hasGrown(size) {
 			g.sweepsDue = 0
 		}
 	}
 	g.complete = g.sweepsDue == 0
 	return work
+}
+
+// tooLong reports whether the solve has to end after so many sweeps of a method that is not checked, since its residual
+// grows: no solve may let values overflow, or peers could not tell divergence from a fault. Each later solve makes one sweep.
+func (g *localSolve) tooLong(u []float64, sweeps int) bool {
+	if g.mayGrow && !g.grown && sweeps%sweepBatch == 0 {
+		g.hasGrown(g.residualNorm(u))
+	}
+	return g.grown
+}
+
+// hasGrown reports whether a solve of this region has increased the residual far, as this one has if it is now size.
+func (g *localSolve) hasGrown(size float64) bool {
+	g.grown = g.grown || g.mayGrow && !(size <= maxGrowth*g.start)
+	return g.grown
 }
 
 // end ends the solve in progress. If its values are not readable, it restores the initial values.

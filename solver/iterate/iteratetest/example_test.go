@@ -29,5 +29,5 @@ func ExampleSuite() {
 	}
 	// Output:
 	// <nil>
-	// iteratetest: scheme sync, network 0: peer 0 ended after 528 sweeps with a residual of +Inf: diverged
+	// iteratetest: scheme sync, network 0: peer 0 ended after 400 sweeps with a residual of 3.94e+115: diverged
 }
