@@ -190,8 +190,13 @@ func (a *app) print(v any, text func(w io.Writer)) error {
 	return nil
 }
 
-// tell writes text to stderr.
-func (a *app) tell(text string) { _, _ = a.err.Write(visible([]byte(text), a.colours(a.err))) }
+// tell writes text to stderr, as say does.
+func (a *app) tell(text string) {
+	if a.above == nil { // the flags are wrong
+		a.above = &above{w: a.err, colours: a.colours(a.err)}
+	}
+	_, _ = a.above.Write([]byte(text))
+}
 
 func terminal(w io.Writer) bool {
 	f, is := w.(*os.File)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,13 +79,14 @@ func TestAFileThatHangsHoldsNothingBack(t *testing.T) {
 // A step of a time series that hangs holds the run up once, for the limit, and ends the series.
 func TestAStepThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, hangs, calls := &timeSeries{name: "s.pvd"}, make(chan struct{}), 0
+		s, hangs := &timeSeries{name: "s.pvd"}, make(chan struct{})
+		var calls atomic.Int32
 		begin := time.Now()
 		for range 3 {
-			s.write(patience(10*time.Second, slowStorage), func() error { calls++; <-hangs; return nil })
+			s.write(patience(10*time.Second, slowStorage), func() error { calls.Add(1); <-hangs; return nil })
 		}
 		require.Equal(t, 11*time.Second, time.Since(begin))
-		require.Equal(t, 1, calls)
+		require.EqualValues(t, 1, calls.Load())
 		require.EqualError(t, s.close(), "output s.pvd: it has not answered for 11s (--peer-timeout)")
 		close(hangs)
 		synctest.Wait()
