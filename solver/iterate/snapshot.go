@@ -166,12 +166,25 @@ func (e *snapshotRule) advance() {
 		reduce := e.wantsMagnitudes && e.number > 0
 		magnitude := Norm(&e.sums.start) / e.norm0
 		m.Reason, reduce = e.stagnant.Evaluate(
-			e.p.CapturedAt, e.p.work(e.p.CapturedAt), rel, e.p.Config.Tolerance, snapshotChecks, reduce, magnitude)
+			e.p.CapturedAt, e.work(e.p.CapturedAt), rel, e.p.Config.Tolerance, snapshotChecks, reduce, magnitude)
 		if reduce {
 			m.Mark = 1
 		}
 	}
 	e.verdict(&m)
+}
+
+// sweepsPerRound bounds the sweeps in a round trip that count as work against a standstill.
+const sweepsPerRound = 16
+
+// work returns the sweeps up to iterate k that count as work. Small blocks are relaxed thousands of times while values pass
+// to the farthest peer, and most of these sweeps change nothing.
+func (e *snapshotRule) work(k Iteration) float64 {
+	work := e.p.work(k)
+	if round := e.scheduler.newestRound; round > 0 {
+		work = min(work, sweepsPerRound*float64(e.p.Now)/float64(round))
+	}
+	return work
 }
 
 // verdict applies the verdict on the open snapshot and forwards it.
