@@ -105,7 +105,7 @@ func TestDivergenceThatObstaclesBound(t *testing.T) {
 	p.Source.Value, p.Diffusion.Value = 1, 1e-4
 	p.Velocity[0].Of = func(q problem.Point) float64 { return 20 * math.Sin(30*q[0]) }
 	for _, m := range []string{problem.Richardson, problem.SOR, problem.Multigrid, problem.Schwarz} {
-		got, err := Solve(t.Context(), p, Options{Method: problem.MethodConfig{Name: m}, Peers: 2, Threads: 1})
+		got, err := Solve(t.Context(), p, Options{Method: problem.MethodConfig{Name: m}, Threads: 1})
 		require.ErrorIs(t, err, ErrNotConverged, m)
 		require.Equal(t, iterate.Diverged, got.Reason, m)
 		require.ErrorContains(t, err, "upwind: true in the problem file", m)
