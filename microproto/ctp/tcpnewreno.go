@@ -107,9 +107,8 @@ func (n *TCPNewRenoCongestionAvoidance) announce() {
 	n.shared.Window = max(n.shared.Controller.Window()+n.inflation, n.proportion(), n.shared.Unit)
 }
 
-// proportion returns the window in a selective recovery, 0 outside: it decreases from what is in the network to the window
-// of the controller, in proportion to what leaves the network (RFC 6937). A sender that paused would leave its losses to
-// others.
+// proportion returns the window during a selective recovery, otherwise 0. The window falls from the bytes in the network to
+// the window of the controller, in proportion to the bytes that leave the network (RFC 6937). So the sender does not pause.
 func (n *TCPNewRenoCongestionAvoidance) proportion() int {
 	if !n.recovering || !*n.selective || n.from == 0 {
 		return 0

@@ -44,8 +44,8 @@ func limited(ctx context.Context, limit time.Duration, write func() error) error
 // unanswered is the error of storage that does not answer.
 type unanswered struct{ error }
 
-// writings are the files of an answer. Each is written by a goroutine of its own, so that storage that does not answer
-// holds back neither the answer nor another file.
+// writings are the files of an answer. A goroutine writes each of them. So a file whose storage does not answer delays
+// neither the answer nor another file.
 type writings struct {
 	before, after time.Duration // bounds of the waits for them before and after the answer is printed
 	interrupted   bool          // the user has ended the first wait
