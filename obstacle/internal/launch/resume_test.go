@@ -105,6 +105,15 @@ func TestRunBeginsAgain(t *testing.T) {
 	}
 }
 
+// A survivor that still relaxes gets its work at once, as it goes back: no block is repaired, for which it could wait.
+func TestARelaxingSurvivorGoesBack(t *testing.T) {
+	r := resuming(t)
+	r.receiveRecovery(r.members[1], rendezvous.Listen{Epoch: r.epoch, Idle: false, Holding: held(0, 60), Sweep: 70})
+	r.receiveRecovery(r.members[0], rendezvous.Listen{Epoch: r.epoch, Idle: true, Holding: held(2, 60), Sweep: 70})
+	r.receiveRecovery(r.members[2], rendezvous.Listen{Epoch: r.epoch, Idle: true})
+	require.True(t, r.members[1].assigned)
+}
+
 // A peer that does not send the copy that it claims to have counts as lost.
 func TestMissingCopy(t *testing.T) {
 	for _, state := range [][]byte{nil, {1}} {
