@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -73,9 +74,10 @@ func savedFlags(f *pflag.FlagSet) map[string]string {
 	return out
 }
 
-// flagsOf returns the flags that the checkpoints of w hold: those that were given, and the method if it was chosen.
+// flagsOf returns the flags that the checkpoints of w hold: those that were given, and the method if one of them chose it.
+// A method that the program chose remains auto, so that the run that continues alternates as this one.
 func (c *checkpointFlags) flagsOf(w *work) map[string]string {
-	if w.choice.Name == "" {
+	if !strings.HasPrefix(w.choice.Why, "--") {
 		return c.saved
 	}
 	out := map[string]string{"method": w.method.Name}
@@ -327,7 +329,7 @@ func (q *request) adopt(f *pflag.FlagSet) error {
 		if err := f.Set(name, value); err != nil {
 			return usage("%s: --%s %q: %w", q.from.Name, name, value, err)
 		}
-		if name == "method" {
+		if name == "method" && value != solver.Auto {
 			q.method.why = "that of the checkpoint"
 		}
 	}

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -139,6 +142,44 @@ func TestAdoptedFlags(t *testing.T) {
 		}
 		saved := savedFlags(f)
 		require.Equal(t, f.Lookup("method").Value.String(), saved["method"])
+	}
+}
+
+// A run whose method the program chose alternates after a checkpoint, too, with another scheme by the method that fits it. A
+// method that is named, or chosen by a flag, is kept.
+func TestResumeAlternates(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("islands.yaml", []byte("dimension: 2\ndomain: [[0, 1], [0, 1]]\nboundary: \"0\"\nf: \"100\"\n"+
+		"obstacle: \"0.05*sin(9*x) - 0.1\"\ndiffusion: \"sin(22*floor(8*x) + 62*floor(8*y)) > 0.2 ? 1e4 : 1\"\n"), 0o600))
+	run := func(want int, args ...string) (s report.Solution) {
+		var out, errs bytes.Buffer
+		args = append(args, "--in-process", "--format", "json")
+		require.Equal(t, want, Main(t.Context(), args, catalog.New(), strings.NewReader(""), &out, &errs), errs.String())
+		require.NoError(t, json.Unmarshal(out.Bytes(), &s))
+		return s
+	}
+	const alternated = "which reduces the residual more per sweep"
+	for _, c := range []struct {
+		solve, resume    []string
+		method, why, not string
+	}{
+		{nil, nil, "multigrid", "estimated work", ""},
+		{nil, []string{"--scheme", "async", "--tol", "0.99"}, "schwarz", "scheme async", alternated},
+		{[]string{"--scheme", "async"}, []string{"--scheme", "sync"}, "multigrid", "estimated work", ""},
+		{nil, []string{"--omega", "1.8"}, "sor", "--omega", alternated},
+		{[]string{"--omega", "1.8"}, nil, "sor", "that of the checkpoint", alternated},
+		{[]string{"--method", "sor"}, nil, "sor", "that of the checkpoint", alternated},
+	} {
+		directory := filepath.Join(t.TempDir(), "c")
+		run(ExitStopped, append([]string{"solve", "islands.yaml", "--n", "31", "--checkpoint", directory, "--max-sweeps", "8"}, c.solve...)...)
+		s := run(ExitSolved, append([]string{"resume", directory}, c.resume...)...)
+		require.Equal(t, c.method, s.Method, c)
+		require.Contains(t, s.MethodWhy, c.why)
+		if c.not == "" {
+			require.Contains(t, s.About, alternated, c)
+		} else {
+			require.NotContains(t, s.About, c.not, c)
+		}
 	}
 }
 
