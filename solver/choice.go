@@ -31,6 +31,15 @@ type Choice struct {
 	Next string
 	// Others says of each other method what it would need, or why it does not fit.
 	Others []Other
+
+	work work
+}
+
+// Faster reports whether both methods of a run in lockstep have estimates and another one needs more than twice the work.
+func (c *Choice) Faster(than string) bool {
+	own, known := c.work.estimate(c.Name)
+	other, comparable := c.work.estimate(than)
+	return known && comparable && other > 2*own
 }
 
 // Set sets the chosen method in m. Of two methods of the whole grid, the next one takes part in the run.
@@ -73,6 +82,7 @@ func (c *Catalog) Choose(r Run) (Choice, error) {
 		}
 	}
 	out := ranked[max(chosen, 0)] // if all are refused, the caller's check of the first one says why
+	out.work = e
 	for _, name := range []string{problem.Richardson, problem.SOR, problem.Multigrid, problem.Schwarz} {
 		if name == out.Name || !slices.Contains(c.Names(), name) {
 			continue

@@ -268,3 +268,20 @@ func TestChooseBadCoefficients(t *testing.T) {
 		}
 	}
 }
+
+// A choice is called faster only where both estimates are known and differ by far.
+func TestChoiceFaster(t *testing.T) {
+	want := map[string]string{"constant, 1-D": problem.SOR, "constant": problem.Richardson, "anisotropic": problem.SOR}
+	for _, c := range autoPatterns() {
+		p := c.problem(t)
+		choice, err := Methods().Choose(Run{Config: problem.Config{Problem: p, Scheme: iterate.Synchronous()}})
+		require.NoError(t, err)
+		require.False(t, choice.Faster(choice.Name) || choice.Faster(problem.Schwarz), c.about)
+		if name := want[c.about]; name != "" {
+			require.True(t, choice.Faster(name), c.about)
+		}
+		if strings.Contains(c.text, "1e4") || strings.Contains(c.text, "1e6") || strings.Contains(c.about, "vortex") {
+			require.False(t, choice.Faster(problem.SOR) || choice.Faster(problem.Multigrid), c.about)
+		}
+	}
+}

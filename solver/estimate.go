@@ -88,16 +88,25 @@ const turnsText = "a strong flow changes its direction, which the coarse grids o
 
 // needs returns the estimate for a method as text.
 func (w *work) needs(name string) string {
-	v := map[string]float64{problem.Richardson: w.richardson, problem.SOR: w.sor, problem.Multigrid: w.multigrid}[name]
-	switch {
+	switch v, known := w.estimate(name); {
+	case known:
+		return "about " + rounded(v) + " sweeps"
 	case name != problem.Richardson && w.turns:
 		return "unknown, since a strong flow changes its direction"
 	case name == problem.Richardson && w.flow:
 		return "unknown, since the flow is strong"
-	case name != problem.Multigrid && w.jumps():
-		return "unknown, since the diffusion varies by a factor of " + rounded(w.diffusion)
 	}
-	return "about " + rounded(v) + " sweeps"
+	return "unknown, since the diffusion varies by a factor of " + rounded(w.diffusion)
+}
+
+// estimate returns the estimate for a method, false if it is unknown.
+func (w *work) estimate(name string) (sweeps float64, known bool) {
+	v, known := map[string]float64{problem.Richardson: w.richardson, problem.SOR: w.sor, problem.Multigrid: w.multigrid}[name]
+	switch {
+	case name == problem.Richardson && w.flow, name != problem.Richardson && w.turns, name != problem.Multigrid && w.jumps():
+		return 0, false
+	}
+	return v, known
 }
 
 // compared returns the estimates, that of a method first.

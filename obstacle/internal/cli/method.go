@@ -12,6 +12,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -90,19 +91,15 @@ func (q *request) chooseMethod(w *work, clusters []string) error {
 		}
 		w.methodWhy, w.choice = choice.Why, choice
 	}
-	if strings.HasPrefix(w.methodWhy, "--") && !m.several {
-		run := solver.Run{Config: q.config(w), Clusters: distinct(clusters)}
-		run.Method = problem.MethodConfig{}
-		if choice, err := q.catalog.Methods.Choose(run); err == nil {
-			w.otherwise = choice.Name
-		}
-	}
 	var err error
 	if w.method, err = m.config(w.scheme, q.catalog); err != nil {
 		return err
 	}
 	if w.choice.Name == w.method.Name {
 		w.choice.Set(&w.method)
+	}
+	if !m.several {
+		w.alternatives = q.alternatives(w, clusters)
 	}
 	if w.method.Name != m.Name && m.why != "" {
 		w.methodWhy = fmt.Sprintf("%s, %s: with scheme %s, it is the method of each peer on its box", m.why, m.Name,
@@ -118,6 +115,30 @@ func (q *request) chooseMethod(w *work, clusters []string) error {
 			problem.Richardson)
 	}
 	return nil
+}
+
+// alternatives returns the methods that the program would choose instead of that of w.
+func (q *request) alternatives(w *work, clusters []string) (out report.Alternatives) {
+	run := solver.Run{Config: q.config(w), Clusters: distinct(clusters)}
+	run.Method = problem.MethodConfig{}
+	if w.choice.Name == "" || strings.HasPrefix(w.choice.Why, "--") {
+		if c, err := q.catalog.Methods.Choose(run); err == nil {
+			out.Otherwise, out.Faster = c.Name, c.Faster(w.method.Name)
+			if c.Name == w.method.Name {
+				out.Next = c.Next
+			}
+		}
+	} else if w.method.Next == "" {
+		out.Next = w.choice.Next
+	}
+	if w.scheme.Lockstep() {
+		return out
+	}
+	run.Scheme = iterate.Synchronous()
+	if c, err := q.catalog.Methods.Choose(run); err == nil {
+		out.Lockstep = c.Name
+	}
+	return out
 }
 
 // checkShared returns an error for a flag that none of the methods uses under any of the schemes.

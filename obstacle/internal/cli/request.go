@@ -18,6 +18,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/checkpoint"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
@@ -161,7 +162,7 @@ type work struct {
 	method        problem.MethodConfig
 	methodWhy     string        // why it is the method
 	choice        solver.Choice // zero if the program did not choose the method
-	otherwise     string        // the method that the program would have chosen
+	alternatives  report.Alternatives
 	rows          []p2psap.OptionalRow
 	order         problem.Order
 	initial       []float64

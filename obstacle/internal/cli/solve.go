@@ -305,7 +305,7 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	follow := plan.Watch
 	hint := ""
 	if q.label == "" && w.problem.Steps() == 0 { // a stationary run that is not one of several that are compared
-		hint = report.FasterMethod(w.method.Name, w.methodWhy, w.otherwise)
+		hint = w.alternatives.Hint(w.method.Name, w.methodWhy)
 	}
 	plan.Watch = func(p launch.Progress) {
 		follow(p)
@@ -340,15 +340,11 @@ func endedAtOnce() error {
 // describe returns the part of the answer that is known before the run.
 func (a *app) describe(q *request, w *work) *report.Solution {
 	d, parts := w.problem.Dimension, w.partition.Parts()
-	next := w.choice.Next
-	if w.method.Next != "" {
-		next = "" // it takes part in the run
-	}
 	recover, recoverWhy := launch.Recovery(q.recover, w.problem.Steps() > 0, q.spares)
 	return &report.Solution{
 		Problem: w.spec.Name(), N: slices.Clone(w.problem.N[:d]), Points: w.problem.Points(),
 		Scheme: w.scheme.Name(), Method: w.method.Name, MethodWhy: w.methodWhy, Order: w.order.String(),
-		NextMethod: next, Otherwise: w.otherwise, Peers: w.peers, Threads: w.threads, Chosen: w.chosenBecause, InProcess: q.inProcess,
+		Alternatives: w.alternatives, Peers: w.peers, Threads: w.threads, Chosen: w.chosenBecause, InProcess: q.inProcess,
 		Partition: slices.Clone(parts[:d]), Recover: recover, RecoverWhy: recoverWhy,
 		Balance: w.balance, PartitionWhy: w.partitionWhy,
 		HasUpper:  w.problem.AtStep(min(1, w.problem.Steps())).Upper != nil,

@@ -163,28 +163,3 @@ func TestDiverged(t *testing.T) {
 	require.Equal(t, "diverged: starting iterate, whose residual is smaller than that of the last one; use upwind differences",
 		s.verdict())
 }
-
-// Only a long or stopped run by Richardson recommends the choice of the program, and only a run by this choice that has
-// not converged recommends the next method.
-func TestHint(t *testing.T) {
-	s := Solution{Method: "richardson", MethodWhy: "--method", Scheme: "sync", Reason: launch.Converged, SequentialEquivalentSweeps: 4000}
-	require.Empty(t, s.hint())
-	s.SequentialEquivalentSweeps = 1e6
-	require.Contains(t, s.hint(), "without --method, a faster one is chosen")
-	s.SequentialEquivalentSweeps, s.Reason = 10, launch.Time
-	require.Contains(t, s.hint(), "without --method, a faster one is chosen")
-	s.Method = "sor"
-	require.Empty(t, s.hint())
-	s.Method, s.Evolution = "richardson", &Evolution{}
-	require.Empty(t, s.hint())
-	s = Solution{Method: "multigrid", MethodWhy: "estimated", NextMethod: "sor", Reason: launch.Time, SequentialEquivalentSweeps: 2000}
-	require.Equal(t, "if multigrid converges too slowly here, try --method sor", s.hint())
-	s.Reason = launch.Stagnated // by rounding, which no other method avoids
-	require.Empty(t, s.hint())
-	s.Reason, s.Converged = launch.Converged, true
-	require.Empty(t, s.hint())
-	s.Reason, s.SequentialEquivalentSweeps = launch.Sweeps, 50 // as expected
-	require.Empty(t, s.hint())
-	s = Solution{Method: "richardson", MethodWhy: "--order", Reason: launch.Time}
-	require.Empty(t, s.hint())
-}

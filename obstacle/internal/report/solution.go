@@ -38,8 +38,7 @@ type Solution struct {
 	Recover      string `json:"recover"`                 // what the run does when a peer is lost: launch.Recovery
 	RecoverWhy   string `json:"recover_why"`
 
-	Otherwise  string `json:"-"` // the method that the program would have chosen, if the user chose it
-	NextMethod string `json:"-"` // what to try if the method that the program chose does not converge; empty if it chose none
+	Alternatives Alternatives `json:"-"`
 
 	Balance     string `json:"balance"` // "on", "off", or "off: " and the reason
 	PlanesMoved int    `json:"planes_moved"`

@@ -127,51 +127,8 @@ func (s *Solution) method() string {
 	return fmt.Sprintf("projected %s, %s", s.Method, s.Scheme)
 }
 
-// muchWork is the number of sweeps from which a stopped run by the method that the program chose recommends the next one.
-const muchWork = 1000
-
-// manySweeps is the number of sweeps from which the output recommends a faster method.
-const manySweeps = 20000
-
 // chosen reports whether the program chose the method for this reason.
 func chosen(why string) bool { return why != "" && why != "--method" }
-
-// hint recommends another method: the next one if a long run by the method that the program chose was stopped, and the
-// choice of the program if a stationary run with Richardson was long or stopped early.
-func (s *Solution) hint() string {
-	stopped := s.Reason == launch.Sweeps || s.Reason == launch.Time || s.Reason == launch.Interrupted
-	if slow := stopped && s.SequentialEquivalentSweeps >= muchWork; s.NextMethod != "" && slow {
-		return fmt.Sprintf("if %s converges too slowly here, try --method %s", s.Method, s.NextMethod)
-	}
-	if s.Evolution != nil || !stopped && s.SequentialEquivalentSweeps < manySweeps {
-		return ""
-	}
-	return FasterMethod(s.Method, s.MethodWhy, s.Otherwise)
-}
-
-// FasterMethod recommends the choice of the program, otherwise, for a stationary problem if the user chose another method,
-// by its name or a flag of it, and returns "" if there is nothing to recommend. Why is the reason for the method, as in
-// Solution.MethodWhy.
-func FasterMethod(method, why, otherwise string) string {
-	if method != problem.Richardson && (otherwise == "" || otherwise == method) {
-		return ""
-	}
-	instead := "with --method auto"
-	switch flag, _, _ := strings.Cut(why, ";"); {
-	case why == "":
-		instead = "without --method"
-	case flag == "--order": // only richardson has one
-		return ""
-	case strings.HasPrefix(flag, "--"):
-		instead = "without " + flag
-	case !strings.HasPrefix(why, "that of the checkpoint"):
-		return "" // the program chose it
-	}
-	if method == problem.Richardson {
-		return "richardson is the slowest method; " + instead + ", a faster one is chosen (docs/methods.md)"
-	}
-	return fmt.Sprintf("%s, %s is chosen, which is probably faster than %s (docs/methods.md)", instead, otherwise, method)
-}
 
 // unusual lists the refusals that networks do not cause by duplicating or delaying frames.
 func unusual(refused map[string]uint64) string {
@@ -242,7 +199,10 @@ func (s *Solution) verdict() string {
 	case launch.Interrupted:
 		return "interrupted: " + s.best()
 	case launch.Stagnated:
-		why := "stagnated: the residual has stopped falling, by rounding or since A is nearly singular"
+		why := "stagnated: the residual has stopped falling"
+		if s.Alternatives.Lockstep == "" || s.RelativeResidual <= roundingLimit {
+			why += ", by rounding or since A is nearly singular"
+		}
 		if s.ReachableTolerance < 1 {
 			why += fmt.Sprintf("; --tol %.2g can be met", s.ReachableTolerance)
 		}

@@ -1,0 +1,84 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// Alternatives are the methods that the program would choose instead of that of a run.
+type Alternatives struct {
+	Otherwise string // for the same run, if the user chose the method
+	Faster    bool   // the estimates say that Otherwise needs much less work
+	Next      string // if the method of the choice does not converge; empty if it takes part in the run
+	Lockstep  string // for the run with scheme sync, if it has another scheme
+}
+
+const (
+	// muchWork is the number of sweeps from which a stopped run recommends another method that may be faster.
+	muchWork = 1000
+	// manySweeps is the number of sweeps from which a run recommends a method that is faster by the estimates.
+	manySweeps = 20000
+	// roundingLimit is a relative residual that rounding errors seldom exceed.
+	roundingLimit = 1e-8
+)
+
+// hint recommends another method for a run that was long or did not end by itself.
+func (s *Solution) hint() string {
+	a, work := &s.Alternatives, s.SequentialEquivalentSweeps
+	stopped := s.Reason == launch.Sweeps || s.Reason == launch.Time || s.Reason == launch.Interrupted
+	slow := stopped && work >= muchWork
+	stands := s.Reason == launch.Stagnated && s.RelativeResidual > roundingLimit
+	if a.Lockstep != "" && (slow || stands) {
+		return fmt.Sprintf("%s converges too slowly with scheme %s: try --scheme sync, for which %s is chosen (docs/methods.md)",
+			s.Method, s.Scheme, a.Lockstep)
+	}
+	if slow && a.Next != "" {
+		return fmt.Sprintf("if %s converges too slowly here, try --method %s", s.Method, a.Next)
+	}
+	if s.Evolution != nil {
+		return ""
+	}
+	if slow || work >= manySweeps || stopped && s.Method == problem.Richardson {
+		if hint := a.Hint(s.Method, s.MethodWhy); hint != "" {
+			return hint
+		}
+	}
+	if instead := unless(s.MethodWhy); slow && instead != "" && a.Otherwise != "" && a.Otherwise != s.Method {
+		return fmt.Sprintf("if %s converges too slowly here: %s, %s is chosen", s.Method, instead, a.Otherwise)
+	}
+	return ""
+}
+
+// Hint recommends the method that the program would have chosen for a stationary problem, if that is faster than the one
+// that the user chose for the reason why, as in Solution.MethodWhy. It returns "" if there is nothing to recommend.
+func (a *Alternatives) Hint(method, why string) string {
+	instead := unless(why)
+	switch {
+	case a.Otherwise == "" || a.Otherwise == method || instead == "":
+		return ""
+	case method == problem.Richardson:
+		return fmt.Sprintf("richardson is the slowest method; %s, %s is chosen (docs/methods.md)", instead, a.Otherwise)
+	case a.Faster:
+		return fmt.Sprintf("%s, %s is chosen, which is probably faster than %s (docs/methods.md)", instead, a.Otherwise, method)
+	}
+	return ""
+}
+
+// unless says without what the program chooses a method, "" if it chose that of the run.
+func unless(why string) string {
+	flag, _, _ := strings.Cut(why, ";")
+	switch {
+	case why == "":
+		return "without --method"
+	case flag == "--order": // only richardson has one
+		return ""
+	case strings.HasPrefix(flag, "--"):
+		return "without " + flag
+	case strings.HasPrefix(why, "that of the checkpoint"):
+		return "with --method auto"
+	}
+	return ""
+}
