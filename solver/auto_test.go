@@ -57,17 +57,17 @@ func autoPatterns() []choiceCase {
 		pattern("fast inward", []int{127, 127}, pull, flow("10000*(0.5-x)", "10000*(0.5-y)")),
 		pattern("vortex", []int{31, 31}, pull, flow("1000*(y-0.5)", "1000*(0.5-x)")),
 		pattern("saddle", []int{63, 63}, pull, flow("1000*(x-0.5)", "1000*(0.5-y)")),
+		pattern("sinks, 1-D", []int{127}, "velocity: [\"60*sin(12*x)\"]\nf: \"1\""),
 		pattern("reaction", []int{63, 63}, pull, "reaction: \"1000\""),
 		pattern("reaction in a half", []int{63, 63}, pull, "reaction: \"x > 0.5 ? 100000 : 0\""),
 	}
 }
 
 // The choice of the program, with the changes of the method during the run, takes at most twice the work of the best
-// method: 2.6 times at a contrast of a million, where neither method shows its rate for thousands of sweeps.
+// method, also where neither method shows its rate for thousands of sweeps.
 func TestAutoNeedsLittleWork(t *testing.T) {
 	for _, c := range autoPatterns() {
-		extreme := c.about == "islands 1e6"
-		if extreme && testing.Short() {
+		if c.about == "islands 1e6" && testing.Short() {
 			continue
 		}
 		p := c.problem(t)
@@ -85,7 +85,7 @@ func TestAutoNeedsLittleWork(t *testing.T) {
 			return work
 		}
 		auto := of(Auto, 0)
-		best, times := math.Inf(1), 2.0
+		best := math.Inf(1)
 		costs := map[string]float64{problem.Multigrid: 4, problem.SOR: 1, problem.Schwarz: 4, problem.Richardson: 1}
 		if auto > 5000 {
 			costs[problem.Schwarz] = 50 // as measured: most cycles are replaced by relaxation
@@ -93,20 +93,6 @@ func TestAutoNeedsLittleWork(t *testing.T) {
 		for name, cost := range costs { // a method that would need more work than auto is not the best one
 			best = min(best, of(name, iterate.Iteration(auto/cost)+16))
 		}
-		if extreme {
-			times = 2.6
-		}
-		require.LessOrEqual(t, auto, times*best, c.about)
+		require.LessOrEqual(t, auto, 2*best, c.about)
 	}
-}
-
-// Where a flow flows into points within the domain, neither method shows its rate for long. A return to SOR increases the
-// residual at first, which must not fix a small factor.
-func TestAutoReturnsToSOR(t *testing.T) {
-	c := choiceCase{n: []int{127}, text: "dimension: 1\ndomain: [[0, 1]]\nboundary: \"0\"\nobstacle: \"-10\"\nf: \"1\"\n" +
-		"velocity: [\"60*sin(12*x)\"]\n"}
-	s, err := Solve(t.Context(), c.problem(t), Options{Method: problem.MethodConfig{Name: Auto}, Threads: 1})
-	require.NoError(t, err)
-	require.LessOrEqual(t, s.Evaluation.RelativeResidual, DefaultTolerance)
-	require.Less(t, float64(s.Peers[0].Points)/127, 80_000.)
 }

@@ -30,6 +30,7 @@ type AdaptiveOmega struct {
 	previousOmega float64 // ω before the last change
 	previousRate  float64 // rate with previousOmega, or 0 if ω was not changed
 	worseCount    int     // consecutive observations with a worse rate
+	keepUntil     int     // sweep before which ω does not increase again, after it returned to the previous one; 0: it did not
 
 	limit    float64 // of ω; 0: none, and no guard
 	scalable bool    // a diagonal scaling is expected to make A symmetric
@@ -91,6 +92,7 @@ func (f *AdaptiveOmega) Fields(visit func(field any)) {
 	visit(&f.lastSweep)
 	visit(&f.worseCount)
 	visit(&f.windows)
+	visit(&f.keepUntil)
 }
 
 // Forget restarts the observation, because the values or the system were changed.
@@ -135,12 +137,12 @@ func (f *AdaptiveOmega) Observe(sweep int, norm float64) {
 	f.windows++
 	f.lastSweep, f.lastNorm = sweep, norm
 	switch {
-	case f.previousRate > 0 && rate > f.previousRate || rate >= 1:
+	case f.previousRate > 0 && rate > f.previousRate || rate >= 1 && f.keepUntil == 0:
 		if f.worseCount++; f.worseCount >= 3 {
-			f.decrease()
+			f.decrease(sweep)
 		}
 		return
-	case last != 0 && math.Abs(rate-last) <= rateTolerance*(1-rate):
+	case sweep >= f.keepUntil && last != 0 && math.Abs(rate-last) <= rateTolerance*(1-rate):
 		f.increase(rate)
 	}
 	f.worseCount = 0
@@ -163,14 +165,14 @@ func (f *AdaptiveOmega) increase(rate float64) {
 	}
 }
 
-// decrease returns to the previous factor, which is then kept, or moves ω towards 1.
-func (f *AdaptiveOmega) decrease() {
+// decrease returns to the previous factor, which is kept until the number of sweeps has doubled, or moves ω towards 1.
+func (f *AdaptiveOmega) decrease(sweep int) {
 	switch {
 	case f.limit > 0 && (!f.scalable || f.previousRate > 0):
 		f.lower()
 	case f.previousRate > 0:
 		f.setOmega(f.previousOmega)
-		f.fixed = true
+		f.previousRate, f.keepUntil = 0, 2*sweep
 	case f.omega > 1:
 		f.setOmega(max(1, f.omega-max(0.1, (f.omega-1)/2)))
 	}

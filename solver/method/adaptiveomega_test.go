@@ -69,3 +69,34 @@ func TestAdaptiveOmegaRevertsAWorseChange(t *testing.T) {
 	}
 	require.Equal(t, 1.5, f.Omega())
 }
+
+// A factor that was given back grows again where its rate has settled, and not before the number of sweeps has doubled: the
+// rate may have been worse for another reason than the factor.
+func TestAdaptiveOmegaGrowsAgain(t *testing.T) {
+	f := NewAdaptiveOmega(1.5, false)
+	k, norm := 0, 1.0
+	for k < 360 || f.Omega() > 1.5 {
+		rate := 0.99
+		if f.Omega() > 1.5 {
+			rate = 0.999
+		}
+		k += 40
+		norm *= math.Pow(rate, 40)
+		f.Observe(k, norm)
+	}
+	require.Equal(t, 1.5, f.Omega())
+	begin := k
+	for f.Omega() == 1.5 {
+		k += 40
+		require.Less(t, k, 3*begin)
+		norm *= math.Pow(0.99, 40)
+		f.Observe(k, norm)
+	}
+	require.Greater(t, k, 3*begin/2)
+	for range 8 { // a residual that rises takes the factor that was good, not a smaller one
+		k += 40
+		norm *= 1.01
+		f.Observe(k, norm)
+	}
+	require.Equal(t, 1.5, f.Omega())
+}

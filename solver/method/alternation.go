@@ -5,8 +5,8 @@ import "math"
 // Alternation decides which of two methods continues an iteration whose rates of convergence are not known in advance. A
 // method goes on while its rate promises the end before the work so far has doubled. Otherwise the other one is tried, and
 // the one goes on that reduced the residual more per unit of work when it was used last. The rate of SOR shows late, after
-// its factor and the residual have settled; it is tried again, for longer, each time the work has doubled. So the work is a
-// small multiple of that of the better method alone.
+// its factor and the residual have settled; it is tried again, for longer, each time the work has doubled, and for as long as
+// all work before if the other method stands still. So the work is a small multiple of that of the better method alone.
 //
 // Alternation depends on its inputs alone: peers that pass exact residuals take the same decisions.
 type Alternation struct {
@@ -22,6 +22,9 @@ type Alternation struct {
 	from   float64    // the same, at which the observation began
 	level  float64    // residual there; 0: it has not begun
 }
+
+// standingStill is the multiple of the work so far from which a method that needs more of it is regarded as standing still.
+const standingStill = 100
 
 // ShortestTrial is the least work of a trial, in sweeps. Multigrid solves most problems in less.
 const ShortestTrial = 48
@@ -93,7 +96,11 @@ func (a *Alternation) Observe(work, residual, tolerance, settle float64) (change
 		a.plan(work, work)
 		return false
 	}
+	length := work / 4
+	if again && standingStill*a.rates[i]*work < math.Log(residual/tolerance) {
+		length = work
+	}
 	a.second, a.since = !a.second, work
-	a.plan(work, max(a.least, work/4))
+	a.plan(work, max(a.least, length))
 	return true
 }

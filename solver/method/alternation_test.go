@@ -9,8 +9,9 @@ import (
 )
 
 // alternate returns the work to reduce a residual of 1 to 1e-6 by two methods with constant rates per unit of work, a step
-// at a time, and the number of changes. Method 1 is SOR: during the given work after a change its residual grows.
-func alternate(rates [2]float64, grows, step float64) (work float64, changes int) {
+// at a time, and the number of changes. Method 1 is SOR: during the given work after a change its residual grows. settle is
+// the estimate of the work in which it settles.
+func alternate(rates [2]float64, grows, settle, step float64) (work float64, changes int) {
 	const tol = 1e-6
 	a := Alternation{SOR: 1}
 	a.Begin(0, 0)
@@ -23,7 +24,7 @@ func alternate(rates [2]float64, grows, step float64) (work float64, changes int
 		}
 		work += step
 		level -= rate * step
-		if a.Observe(work, math.Exp(level), tol, 4*grows) {
+		if a.Observe(work, math.Exp(level), tol, settle) {
 			changes++
 			since = work
 		}
@@ -39,20 +40,24 @@ func TestAlternationNeedsLittleWork(t *testing.T) {
 			rates[i] = math.Pow(10, rapid.Float64Range(-4, 0).Draw(t, "log of the rate"))
 		}
 		best := -math.Log(1e-6) / max(rates[0], rates[1])
-		work, _ := alternate(rates, 0, rapid.Float64Range(1, 8).Draw(t, "step"))
+		work, _ := alternate(rates, 0, 0, rapid.Float64Range(1, 8).Draw(t, "step"))
 		require.LessOrEqual(t, work, 2.5*best+3*ShortestTrial)
 	})
 }
 
 // A fast method is not changed, SOR is given the time in which its rate shows, and a better method is kept.
 func TestAlternationTries(t *testing.T) {
-	_, changes := alternate([2]float64{0.3, 0.001}, 0, 5)
+	_, changes := alternate([2]float64{0.3, 0.001}, 0, 0, 5)
 	require.Zero(t, changes)
-	work, changes := alternate([2]float64{1e-5, 0.002}, 1000, 8)
+	work, changes := alternate([2]float64{1e-5, 0.002}, 1000, 4000, 8)
 	require.Less(t, work, 15000., "SOR alone needs 8,900")
 	require.Less(t, changes, 20)
-	_, changes = alternate([2]float64{1e-4, 0.05}, 0, 5)
+	_, changes = alternate([2]float64{1e-4, 0.05}, 0, 0, 5)
 	require.Equal(t, 1, changes)
+	for grows := 250.; grows < 20000; grows *= 2 { // beside a method that stands still
+		work, _ = alternate([2]float64{1e-9, 0.002}, grows, 0, 8)
+		require.Less(t, work, 3.5*(2*grows+6908), "SOR alone grows, makes up for it and ends")
+	}
 }
 
 // Residuals that are no numbers, and runs without a tolerance, change nothing.
