@@ -152,8 +152,8 @@ func TestSignOfLife(t *testing.T) {
 	run := []string{"solve", "torsion", "--n", "48", "--peers", "2", "--method", "richardson", "--format", "json"}
 	r := start(t, run...)
 	r.said(`"message":"torsion: (nothing is relaxed yet after|residual )`)
-	r.said(`"message":"torsion: residual [^"]* of 1e-06  sweep [0-9]+  [^"]*, left `)
-	r.said(`left: richardson is the slowest method; without --method, [a-z]+ is chosen`)
+	r.said(`"message":"torsion: residual [^"]* of 1e-06  sweep [0-9]+  [^"]*, (time )?left `)
+	r.said(`at least .* left: richardson is the slowest method; without --method, [a-z]+ is chosen`)
 	r.signal(syscall.SIGINT)
 	require.Equal(t, 3, r.wait(patience))
 	require.Equal(t, "interrupted", r.solution().Reason)

@@ -95,8 +95,29 @@ func (e *Estimator) Done() float64 {
 	return min(max(math.Log(e.residual)/math.Log(e.Tolerance), 0), 1)
 }
 
-// Left returns a range of the time left, or false while it is unknown.
+// widest is the largest ratio of the ends of a range that Left returns.
+const widest = 10
+
+// Left returns a range of the time left, or false while it is unknown: the range is narrower than a factor of ten, or below
+// the time that has passed.
 func (e *Estimator) Left() (left Range, known bool) {
+	left, known = e.estimate()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return left, known && (left.Most/widest <= left.Least || left.Most <= e.elapsed)
+}
+
+// LeftAtLeast returns a lower bound of the time left, however wide the range is; 0 while it is unknown.
+func (e *Estimator) LeftAtLeast() time.Duration {
+	left, known := e.estimate()
+	if !known {
+		return 0
+	}
+	return left.Least
+}
+
+// estimate returns the range of the time left, of any width.
+func (e *Estimator) estimate() (left Range, known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.of > 0 {
@@ -178,7 +199,7 @@ func (e *Estimator) begun() bool {
 }
 
 func (e *Estimator) text() string {
-	left := ", left ?"
+	left := ", time left not yet known"
 	if r, known := e.Left(); known {
 		left = ", left " + r.String()
 	}

@@ -40,6 +40,25 @@ func TestEstimator(t *testing.T) {
 	require.Equal(t, 1.0, e.Done())
 }
 
+// A range of more than 10 : 1 is not shown, except near the end of a run. Its lower end is known.
+func TestWideRangeIsUnknown(t *testing.T) {
+	e := Estimator{Tolerance: 1e-6}
+	at := func(s int, residual float64) { e.Update(time.Duration(s)*time.Second, uint64(100*s), residual) }
+	for s := range 20 {
+		at(s, math.Exp(-0.001*float64(s)))
+	}
+	for s := 20; s < 24; s++ {
+		at(s, 0.97*math.Exp(-0.1*float64(s-19)))
+	}
+	requireUnknown(t, &e)
+	require.Greater(t, e.LeftAtLeast(), time.Second)
+	require.Equal(t, " residual 6.50e-01 of 1e-06  sweep 2300  23 s, time left not yet known", e.text())
+	at(30, 2e-6)
+	left, known := e.Left()
+	require.True(t, known)
+	require.Less(t, left.Most, 30*time.Second)
+}
+
 func requireUnknown(t *testing.T, e *Estimator) {
 	t.Helper()
 	_, known := e.Left()
@@ -58,6 +77,8 @@ func TestAnyObservations(t *testing.T) {
 				rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), 0, 5e-324})).Draw(t, "residual"))
 			left, known := e.Left()
 			require.True(t, !known || 0 <= left.Least && left.Least <= left.Most, left)
+			require.True(t, !known || left.Most <= max(10*left.Least+10, elapsed), left)
+			require.GreaterOrEqual(t, e.LeftAtLeast(), time.Duration(0))
 			require.LessOrEqual(t, len(e.falls), maxFalls)
 			require.NotRegexp(t, "left.*-", e.text(), "no negative time")
 		}
@@ -110,7 +131,7 @@ func TestRangesHold(t *testing.T) {
 			}
 		}
 		t.Logf("%-30s %3d of %3d", name, here, of)
-		require.GreaterOrEqual(t, float64(here), 0.75*float64(of), name)
+		require.GreaterOrEqual(t, float64(here), 0.6*float64(of), name)
 		held, all = held+here, all+of
 	}
 	slices.Sort(widths)

@@ -311,8 +311,8 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 		follow(p)
 		bar.Step(p.Step, w.problem.Steps())
 		bar.Update(p.Elapsed, p.Sweep, p.Residual)
-		if left, known := bar.Left(); hint != "" && known && p.Elapsed+left.Least > longRun {
-			a.say(fmt.Sprintf("%s left: %s", left, hint))
+		if left := bar.LeftAtLeast(); hint != "" && left >= time.Second && p.Elapsed+left > longRun {
+			a.say(fmt.Sprintf("at least %s left: %s", left.Round(time.Second), hint))
 			hint = ""
 		}
 	}
