@@ -24,6 +24,8 @@ func (c *Catalog) Add(b Builtin, build func(p *problem.Problem, v []float64) err
 	switch {
 	case b.Name == "" || build == nil:
 		return fmt.Errorf("problem %q: a name and a function that builds it are required", b.Name)
+	case strings.ContainsAny(b.Name, ", ") || spelling.Visible(b.Name) != b.Name:
+		return fmt.Errorf("problem %q: want a name that can be printed, without commas and spaces", b.Name)
 	case b.Dimension < 1 || b.Dimension > 3:
 		return fmt.Errorf("problem %s: dimension %d: want 1, 2 or 3", b.Name, b.Dimension)
 	case slices.Contains(c.Names(), b.Name):

@@ -10,6 +10,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/multilevel"
@@ -26,10 +28,14 @@ func Methods() *Catalog {
 	return &Catalog{[]problem.Method{richardson.Method{}, multilevel.SOR(), multilevel.Multigrid(), schwarz.Method{}}}
 }
 
-// Add adds a method. An empty name is an error, and so is a name in the catalog.
+// Add adds a method. An empty name is an error, and so is a name in the catalog or one that is no printable word.
 func (c *Catalog) Add(m problem.Method) error {
 	if m == nil || m.Name() == "" {
 		return fmt.Errorf("solver: a method needs a name")
+	}
+	unfit := func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' || r == ',' || r == unicode.ReplacementChar }
+	if strings.ContainsFunc(m.Name(), unfit) {
+		return fmt.Errorf("solver: the name %q of a method is no word that can be printed, without commas and spaces", m.Name())
 	}
 	if slices.Contains(c.Names(), m.Name()) {
 		return fmt.Errorf("solver: method %q is in the catalog already", m.Name())

@@ -187,8 +187,8 @@ type entry[T any] struct {
 
 // Add lists a value with one line of help. A name may hold neither commas nor spaces. A name twice is an error.
 func (c *Of[T]) Add(name, help string, v T) error {
-	if name == "" || strings.ContainsAny(name, ", \t\n") {
-		return fmt.Errorf("catalog: name %q: want a word without commas and spaces", name)
+	if name == "" || strings.ContainsAny(name, ", ") || spelling.Visible(name) != name {
+		return fmt.Errorf("catalog: name %q: want a word that can be printed, without commas and spaces", name)
 	}
 	if slices.Contains(c.Names(), name) {
 		return fmt.Errorf("catalog: %q was added twice", name)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/input"
 	"github.com/p2pdc/p2pdc/internal/npy"
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/internal/yamldoc"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/option"
@@ -147,13 +148,13 @@ func newSpec(name string, text []byte, open attach) (*Spec, error) {
 	return s, nil
 }
 
-// Name returns the name of the built-in, or of the problem file without directory and extension.
+// Name returns the name of the built-in, or of the problem file without directory and extension, as spelling.Visible does.
 func (s *Spec) Name() string {
 	if s.builtin != nil {
 		return s.builtin.Name
 	}
 	base := filepath.Base(s.name)
-	return strings.TrimSuffix(base, filepath.Ext(base))
+	return spelling.Visible(strings.TrimSuffix(base, filepath.Ext(base)))
 }
 
 // Dimension returns the dimension of the problem: 1, 2 or 3.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/monitor"
@@ -51,12 +52,12 @@ func (s *attached) answered(q *request, w *work) {
 
 // again returns the flags with which obstacle attach shows a run as these pages do. On nil there is no page.
 func (p *pages) again(secretFile string) string {
-	out := "--secret-file " + quoted(cmp.Or(secretFile, "FILE"))
+	out := "--secret-file " + spelling.Word(cmp.Or(secretFile, "FILE"))
 	if p != nil && p.at != "" {
-		out += " --http " + quoted(p.at)
+		out += " --http " + spelling.Word(p.at)
 		switch {
 		case p.flags.tokenFile != "":
-			out += " --http-token-file " + quoted(p.flags.tokenFile)
+			out += " --http-token-file " + spelling.Word(p.flags.tokenFile)
 		case p.flags.token == tokenNone:
 			out += " --http-token none"
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
 
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/checkpoint"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
@@ -56,7 +57,7 @@ func (c *checkpointFlags) hint() string {
 	if c.directory == "" {
 		return ""
 	}
-	return ", or continue it from its checkpoint: obstacle resume " + c.directory
+	return ", or continue it from its checkpoint: obstacle resume " + spelling.Word(c.directory)
 }
 
 // methodFlagNames are the flags that belong to a method.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
@@ -101,7 +102,7 @@ func (a *app) explainSolve(ctx context.Context, s *solveFlags, f *pflag.FlagSet,
 		Problem: w.spec.Describe(), N: slices.Clone(n[:d]), Unknowns: w.problem.Points(), Stencil: 2*d + 1,
 		TimeSteps: w.problem.Steps(), Tolerance: q.tol, AtLeast: memoryAtLeast(w),
 		HostMemory: nullable.Measured(int64(host.Memory())), Warnings: append([]string{}, w.problem.Warnings()...), //nolint:gosec // below 2⁶³
-		Next: "obstacle solve " + ref + repeated(f),
+		Next: "obstacle solve " + spelling.Word(ref) + repeated(f),
 	}
 	for x := range d {
 		e.Spacing = append(e.Spacing, w.problem.Spacing(x))
@@ -132,7 +133,7 @@ func repeated(f *pflag.FlagSet) string {
 		}
 		for _, v := range values {
 			if out += " --" + g.Name; g.NoOptDefVal == "" {
-				out += " " + v
+				out += " " + spelling.Word(v)
 			}
 		}
 	})

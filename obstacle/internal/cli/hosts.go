@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/internal/input"
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/checkpoint"
 	"github.com/p2pdc/p2pdc/obstacle/internal/engine"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
@@ -137,9 +138,9 @@ func (a *app) remote(q *request, p *launch.Plan) error {
 		}
 		command := strings.Fields(q.ssh)
 		for i, arg := range args {
-			args[i] = quoted(arg)
+			args[i] = spelling.Quote(arg)
 		}
-		remote := quoted(program) + " " + strings.Join(args, " ")
+		remote := spelling.Quote(program) + " " + strings.Join(args, " ")
 		a.log.Debug().Str("host", host).Str("command", remote).Msg("starting a peer")
 		c, err := spawn.Start(command[0], append(command[1:], host, remote), keyLine(key), a.childErrors())
 		if err != nil {
@@ -176,17 +177,6 @@ func addressTowards(host string) string {
 		return all[0].String()
 	}
 	return "127.0.0.1"
-}
-
-// quoted quotes a word for a POSIX shell.
-func quoted(s string) string {
-	safe := func(c rune) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_-./:,=+%@", c)
-	}
-	if s != "" && !strings.ContainsFunc(s, func(c rune) bool { return !safe(c) }) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // continues makes the run go on from the checkpoint in the directory of --checkpoint, if there is one and it is to.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/problems/file"
 )
@@ -77,11 +78,11 @@ func (a *app) init(o *initFlags, name string) error {
 		Dimension int    `json:"dimension"`
 		Next      []try  `json:"next"`
 	}{name, s.Dimension(), []try{
-		{"obstacle explain " + name, "what it means, and what would be chosen to solve it"},
-		{"obstacle solve " + name, "its solution"},
+		{"obstacle explain " + spelling.Word(name), "what it means, and what would be chosen to solve it"},
+		{"obstacle solve " + spelling.Word(name), "its solution"},
 	}}
 	return a.print(v, func(w io.Writer) {
-		fmt.Fprintf(w, "%s: written\n", name)
+		fmt.Fprintf(w, "%s: written\n", spelling.Visible(name))
 		for _, t := range v.Next {
 			fmt.Fprintf(w, "  %s   # %s\n", t.Command, t.Shows)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/internal/input"
+	"github.com/p2pdc/p2pdc/internal/spelling"
 )
 
 // readAll reads a file that the user names, a pipe, or standard input (-), of at most limit bytes. what is the flag.
@@ -75,6 +76,6 @@ func (a *app) say(line string) {
 	case a.logFormat == "json":
 		a.log.Log().Msg(line)
 	default:
-		_, _ = fmt.Fprintln(a.above, line)
+		_, _ = fmt.Fprintln(a.above, spelling.Visible(line))
 	}
 }

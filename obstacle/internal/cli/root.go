@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -67,7 +68,7 @@ func MainWith(ctx context.Context, by Identify, args []string, c *catalog.Set, i
 	defer a.end()
 	err := root.ExecuteContext(ctx)
 	if err != nil && err.Error() != "" {
-		a.tell(fmt.Sprintf("%s %v\n", a.painter(errs)(red, "obstacle:"), err))
+		a.tell(fmt.Sprintf("%s %s\n", a.painter(errs)(red, "obstacle:"), oneLine(err)))
 	}
 	return exitCode(err)
 }
@@ -143,7 +144,13 @@ func (a *app) start() error {
 	a.above = &above{w: a.err, colours: a.colours(a.err)}
 	var w io.Writer = a.above
 	if a.logFormat == "text" {
-		w = zerolog.ConsoleWriter{Out: w, NoColor: !a.colours(a.err), TimeFormat: "15:04:05.000"}
+		w = zerolog.ConsoleWriter{Out: w, NoColor: !a.colours(a.err), TimeFormat: "15:04:05.000",
+			FormatPrepare: func(fields map[string]any) error { // the console prints messages as they are
+				if text, is := fields[zerolog.MessageFieldName].(string); is {
+					fields[zerolog.MessageFieldName] = spelling.Visible(text)
+				}
+				return nil
+			}}
 	}
 	zerolog.TimeFieldFormat = time.RFC3339Nano
 	a.log = zerolog.New(w).Level(level).With().Timestamp().Logger()
@@ -196,6 +203,20 @@ func (a *app) tell(text string) {
 		a.above = &above{w: a.err, colours: a.colours(a.err)}
 	}
 	_, _ = a.above.Write([]byte(text))
+}
+
+// oneLine returns the text of an error, or of several joined ones, in one line.
+func oneLine(err error) string {
+	if all, is := err.(interface{ Unwrap() []error }); is { //nolint:errorlint // the outermost one
+		if text := err.Error(); text == errors.Join(all.Unwrap()...).Error() {
+			var out []string
+			for _, e := range all.Unwrap() {
+				out = append(out, oneLine(e))
+			}
+			return strings.Join(out, "; ")
+		}
+	}
+	return spelling.Visible(err.Error())
 }
 
 func terminal(w io.Writer) bool {

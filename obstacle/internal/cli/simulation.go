@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/p2pdc/p2pdc/internal/progress"
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
@@ -281,7 +282,7 @@ func (r *virtualRun) simulate(ctx context.Context, bars *progress.Bars) {
 	began := time.Now()
 	r.residuals = figure.Record(nil, 0, 1)
 	seen := r.pages.observeVirtual(r)
-	bar := bars.Add(shown(r.name()), r.Solver.Tolerance)
+	bar := bars.Add(spelling.Visible(r.name()), r.Solver.Tolerance)
 	defer bar.Remove()
 	r.Watch = func(p simulate.Progress) {
 		r.residuals = figure.Record(r.residuals, p.Virtual.Seconds(), p.Residual)

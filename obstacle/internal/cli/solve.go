@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
@@ -300,7 +301,7 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	}
 	bars := a.bars()
 	defer a.closeBars(bars)
-	bar := bars.Add(shown(cmp.Or(q.label, w.spec.Name())), q.tol)
+	bar := bars.Add(spelling.Visible(cmp.Or(q.label, w.spec.Name())), q.tol)
 	defer bar.Remove()
 	follow := plan.Watch
 	hint := ""

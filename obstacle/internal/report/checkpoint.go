@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/p2pdc/p2pdc/internal/spelling"
 )
 
 // Resumed describes the checkpoint from which a run continued another.
@@ -17,7 +19,7 @@ type Resumed struct {
 // checkpoint writes where the run began and how it can be continued.
 func (s *Solution) checkpoint(w io.Writer) {
 	if r := s.Resumed; r != nil {
-		fmt.Fprintf(w, "resumed\tfrom %s, %s\n", r.From, s.after(r.Step, r.Sweeps))
+		fmt.Fprintf(w, "resumed\tfrom %s, %s\n", spelling.Visible(r.From), s.after(r.Step, r.Sweeps))
 	}
 	c := s.Checkpoint
 	if c == nil {
@@ -25,15 +27,15 @@ func (s *Solution) checkpoint(w io.Writer) {
 	}
 	switch {
 	case c.Written > 0:
-		fmt.Fprintf(w, "checkpoint\t%s, %s\n", c.Directory, s.after(c.Step, c.Sweeps))
+		fmt.Fprintf(w, "checkpoint\t%s, %s\n", spelling.Visible(c.Directory), s.after(c.Step, c.Sweeps))
 	case c.Failed == 0:
-		fmt.Fprintf(w, "checkpoint\t%s: none was due\n", c.Directory)
+		fmt.Fprintf(w, "checkpoint\t%s: none was due\n", spelling.Visible(c.Directory))
 	}
 	if c.Failed > 0 {
-		fmt.Fprintf(w, "checkpoint\tNOT WRITTEN %s: %s\n", times(c.Failed), c.Error)
+		fmt.Fprintf(w, "checkpoint\tNOT WRITTEN %s: %s\n", times(c.Failed), spelling.Visible(c.Error))
 	}
 	if s.Resumable {
-		fmt.Fprintf(w, "\tcontinue with: obstacle resume %s%s\n", c.Directory, s.elsewhere(c.Host))
+		fmt.Fprintf(w, "\tcontinue with: obstacle resume %s%s\n", spelling.Word(c.Directory), s.elsewhere(c.Host))
 	}
 }
 
@@ -42,7 +44,7 @@ func (s *Solution) elsewhere(host string) string {
 	if name, err := os.Hostname(); err != nil || host == "" || host == name {
 		return ""
 	}
-	return ", on " + host
+	return ", on " + spelling.Visible(host)
 }
 
 func times(n int) string {

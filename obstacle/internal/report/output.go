@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+
+	"github.com/p2pdc/p2pdc/internal/spelling"
 )
 
 // Output is a requested file.
@@ -18,18 +20,18 @@ type Output struct {
 // line writes whether the file was written, with a separator after the first word.
 func (o *Output) line(w io.Writer, separator string) {
 	if o.Error != "" {
-		fmt.Fprintf(w, "NOT WRITTEN%s%s\n", separator, o.Error)
+		fmt.Fprintf(w, "NOT WRITTEN%s%s\n", separator, spelling.Visible(o.Error))
 		return
 	}
 	if o.Pending {
-		fmt.Fprintf(w, "not yet written%s%s\n", separator, o.File)
+		fmt.Fprintf(w, "not yet written%s%s\n", separator, spelling.Visible(o.File))
 		return
 	}
 	on := ""
 	if o.Host != "" {
-		on = " on " + o.Host
+		on = " on " + spelling.Visible(o.Host)
 	}
-	fmt.Fprintf(w, "written%s%s%s\n", separator, o.File, on)
+	fmt.Fprintf(w, "written%s%s%s\n", separator, spelling.Visible(o.File), on)
 }
 
 // Lines writes a line for each output.

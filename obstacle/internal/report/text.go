@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -208,12 +209,12 @@ func (s *Solution) verdict() string {
 		}
 		return why
 	case launch.Diverged:
-		return "diverged: " + s.best() + "; " + s.Failure
+		return "diverged: " + s.best() + "; " + spelling.Visible(s.Failure)
 	}
 	if s.Converged {
-		return "solved, although the run failed: " + s.Failure
+		return "solved, although the run failed: " + spelling.Visible(s.Failure)
 	}
-	return "failed: " + s.Failure
+	return "failed: " + spelling.Visible(s.Failure)
 }
 
 // best describes the answer of a run that ended early.

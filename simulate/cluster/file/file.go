@@ -114,13 +114,13 @@ func (f *File) WithoutEvents() *File {
 	return &quiet
 }
 
-// nameOf returns the base of a file's name without the extension of YAML.
+// nameOf returns the base of a file's name without the extension of YAML, as spelling.Visible does.
 func nameOf(file string) string {
 	base := filepath.Base(file)
 	if ext := filepath.Ext(base); ext == ".yaml" || ext == ".yml" {
 		base = strings.TrimSuffix(base, ext)
 	}
-	return base
+	return spelling.Visible(base)
 }
 
 // Model returns the cluster of so many machines; see cluster.Description.Model.
