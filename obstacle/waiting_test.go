@@ -4,6 +4,7 @@ package obstacle_test
 
 import (
 	"encoding/json"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -14,10 +15,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // One signal ends the wait for standard input or a pipe that nobody writes to, whatever the program would read there.
@@ -121,6 +124,29 @@ func TestReportToAPipe(t *testing.T) {
 	text, err = os.ReadFile("link.html")
 	require.NoError(t, err)
 	require.Greater(t, len(text), 1<<16)
+}
+
+// A trace is written into a pipe that stands for its file, and does not replace it.
+func TestTraceToAPipe(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, syscall.Mkfifo("pipe.0", 0o600))
+	reader, err := os.OpenFile("pipe.0", os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	require.NoError(t, err)
+	_, err = unix.FcntlInt(reader.Fd(), unix.F_SETPIPE_SZ, 1<<20) // the trace fits
+	require.NoError(t, err)
+	r := start(t, "solve", "membrane", "--n", "8", "--peers", "1", "--trace", "pipe")
+	require.Equal(t, 0, r.wait(patience))
+	text, err := io.ReadAll(reader)
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	_, err = trace.Parse(text)
+	require.NoError(t, err)
+	info, err := os.Lstat("pipe.0")
+	require.NoError(t, err)
+	require.Equal(t, os.ModeNamedPipe, info.Mode().Type())
+	r = start(t, "solve", "membrane", "--n", "8", "--peers", "1", "--trace", "pipe")
+	require.Equal(t, 0, r.wait(patience), "the answer does not depend on the trace of a peer")
+	r.said("pipe.0: it is a pipe that no process reads")
 }
 
 // Files that must be regular are refused at once if they are pipes.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/simulate/cluster/calibration"
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 )
@@ -74,7 +75,7 @@ func (a *app) writeModel(ctx context.Context, name string, text []byte, file str
 		return failed(err)
 	}
 	err := limited(ctx, patience(defaultPeerTimeout, len(text)), func() error {
-		return save(file, func(w io.Writer) error { _, err := w.Write(text); return err })
+		return output.Save(file, func(w io.Writer) error { _, err := w.Write(text); return err })
 	})
 	if err != nil {
 		fmt.Fprintf(a.err, "%s", text) // so that the measurement is not lost

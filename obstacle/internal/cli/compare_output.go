@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
@@ -69,7 +70,7 @@ func (f *comparisonFiles) write(tables map[string]func(io.Writer) error, title s
 		if write == nil {
 			write = func(w io.Writer) error { return figure.Write(w, name, title, all) }
 		}
-		out.begin(name, func() error { return save(name, write) })
+		out.begin(name, func() error { return output.Save(name, write) })
 	}
 	return out
 }

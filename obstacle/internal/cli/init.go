@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/problems/file"
@@ -122,7 +123,7 @@ func (o *initFlags) text(c *catalog.Set) (string, error) {
 func writeNew(name, text string, force bool) error {
 	put := func(w io.Writer) error { _, err := io.WriteString(w, text); return err }
 	if force {
-		return failed(save(name, put))
+		return failed(output.Save(name, put))
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // subject to the umask
 	switch {

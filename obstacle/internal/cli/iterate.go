@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
@@ -149,7 +150,7 @@ func (a *app) answerIteration(ctx context.Context, q *iterateFlags, name string,
 			values += len(u)
 		}
 		files.wait(defaultPeerTimeout, outputBytes*values)
-		files.begin(q.out, func() error { return save(q.out, func(w io.Writer) error { return writeIterate(w, x) }) })
+		files.begin(q.out, func() error { return output.Save(q.out, func(w io.Writer) error { return writeIterate(w, x) }) })
 		s.Outputs = files.prompt(ctx)
 	}
 	err := a.print(s, func(w io.Writer) {

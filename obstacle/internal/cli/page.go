@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/p2pdc/p2pdc/internal/input"
+	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/metrics"
 	"github.com/p2pdc/p2pdc/obstacle/internal/monitor"
 	"github.com/p2pdc/p2pdc/obstacle/internal/page"
@@ -215,7 +216,7 @@ func (a *app) report(ctx context.Context, p *pages, peerTimeout time.Duration) e
 	b, err := page.Report(&page.Saved{Snapshot: p.Snapshot(), Fields: p.fields.all()})
 	if err == nil {
 		err = limited(ctx, patience(peerTimeout, len(b)), func() error {
-			return save(p.report, func(w io.Writer) error { _, err := w.Write(b); return err })
+			return output.Save(p.report, func(w io.Writer) error { _, err := w.Write(b); return err })
 		})
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/traces"
 	"github.com/p2pdc/p2pdc/trace"
@@ -58,7 +59,7 @@ and tshark, with docs/p2psap.lua.`,
 			if out == "" {
 				err = write(s, a.out)
 			} else {
-				err = save(out, func(w io.Writer) error { return write(s, w) })
+				err = output.Save(out, func(w io.Writer) error { return write(s, w) })
 			}
 			if errors.Is(err, traces.ErrNoFrames) {
 				return badInput(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
 
+	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/obstacle/internal/peer"
 	"github.com/p2pdc/p2pdc/obstacle/internal/spawn"
@@ -99,7 +100,7 @@ func (t *traceFlags) writeVirtual(r *simulate.Result) *writings {
 	all.begin(t.file, func() error { // one file after another, for want of memory
 		for rank := range r.Ranks {
 			nodes := of[virtual.NameOf(iterate.Rank(rank))]
-			err := save(traceName(t.file, rank), func(w io.Writer) error {
+			err := output.Save(traceName(t.file, rank), func(w io.Writer) error {
 				_, err := w.Write(trace.Append(nil, nodes...))
 				return err
 			})

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
@@ -97,7 +98,7 @@ func TestAStepThatHangs(t *testing.T) {
 func TestDevices(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(name, []byte("before "), 0o600))
-	require.False(t, isDevice(name))
+	require.False(t, output.IsDevice(name))
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	require.NoError(t, err)
 	defer f.Close()
@@ -105,9 +106,9 @@ func TestDevices(t *testing.T) {
 	if _, err := os.Stat(link); err != nil {
 		t.Skip("no /proc")
 	}
-	require.True(t, isDevice(link))
+	require.True(t, output.IsDevice(link))
 	require.NoError(t, checkWritable(link))
-	require.NoError(t, save(link, func(w io.Writer) error { _, err := io.WriteString(w, "after"); return err }))
+	require.NoError(t, output.Save(link, func(w io.Writer) error { _, err := io.WriteString(w, "after"); return err }))
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
 	require.Equal(t, "before after", string(text))

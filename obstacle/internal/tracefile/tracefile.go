@@ -26,9 +26,12 @@ type Source interface{ Snapshot() *trace.Node }
 // maxNodes bounds the nodes of a file. A process has one for each of its parts, and others after every loss of a peer.
 const maxNodes = 32
 
-// Create returns a file with that name, which it creates or truncates.
+// Create returns a file with that name, which it creates or truncates. Into a pipe or device only Write writes.
 func Create(name string, o trace.Options) (*File, error) {
 	f := &File{name: name, options: o}
+	if output.IsDevice(name) {
+		return f, nil
+	}
 	return f, f.Write()
 }
 
@@ -54,7 +57,7 @@ func (f *File) Add(s Source) {
 	}
 }
 
-// Write writes what the rings hold now in place of what the file holds.
+// Write writes what the rings hold now in place of what the file holds, or into a pipe or device.
 func (f *File) Write() error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
@@ -67,7 +70,7 @@ func (f *File) Write() error {
 			all = append(all, s)
 		}
 	}
-	err := output.Replace(f.name, func(w io.Writer) error {
+	err := output.Save(f.name, func(w io.Writer) error {
 		_, err := w.Write(trace.Append(nil, all...))
 		return err
 	})
