@@ -46,6 +46,7 @@ func (c *SimulatedComparison) Judge(coarser []nullable.Number, uncorrected []str
 		}
 		v := c.Verdict
 		v.DependsOnStandIn, v.WithinSpread, v.Reasons = true, false, []string{}
+		v.SpreadKnown, v.FactorLow, v.FactorHigh = false, nullable.NaN(), nullable.NaN() // Factor is that of the stand-in
 		v.Sentence = fmt.Sprintf("on %s, there is no estimate for the full grid, as %s: run --stand-in 1 (on stand-in %d, %s is "+
 			"%.2f times as fast as %s)", plural(v.Peers, "peer"), why, c.StandIn, v.Winner, float64(v.Factor), v.Against)
 		return

@@ -114,6 +114,8 @@ func TestVerdictWithoutEstimates(t *testing.T) {
 		s.Judge([]nullable.Number{1, 2}, []string{"schwarz"})
 		require.True(t, s.Verdict.DependsOnStandIn, name)
 		require.Contains(t, s.Verdict.Sentence, c.want, name)
+		require.False(t, s.Verdict.SpreadKnown || s.Verdict.FactorLow.Known() || s.Verdict.FactorHigh.Known(), name)
+		require.True(t, s.Verdict.Factor.Known(), name)
 	}
 }
 

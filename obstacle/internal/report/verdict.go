@@ -28,13 +28,13 @@ type Verdict struct {
 	Against      string          `json:"against"`
 	Factor       nullable.Number `json:"factor"`        // time of the second / time of the winner
 	WithinSpread bool            `json:"within_spread"` // the times of the two overlap
-	SpreadKnown  bool            `json:"spread_known"`  // there were several rounds, or the times do not vary
+	SpreadKnown  bool            `json:"spread_known"`  // there were several rounds, or times of the full grid that do not vary
 	SweepRatio   nullable.Number `json:"sweep_ratio"`   // sweeps of the winner / of the second
 	CostRatio    nullable.Number `json:"cost_ratio"`    // time of a sweep of the winner / of the second
 	Reasons      []string        `json:"reasons"`
 	Sentence     string          `json:"sentence"`
 
-	// FactorLow and FactorHigh bound Factor by the slowest and the fastest times.
+	// FactorLow and FactorHigh bound Factor by the slowest and the fastest times. They are unknown if the spread is.
 	FactorLow  nullable.Number `json:"factor_low"`
 	FactorHigh nullable.Number `json:"factor_high"`
 	// DependsOnStandIn reports that two stand-ins do not agree on the winner, or leave it open.
@@ -80,6 +80,9 @@ func Judge(all []Contender, rounds int) *Verdict {
 		SweepRatio: nullable.Number(w.Sweeps / s.Sweeps),
 		CostRatio:  nullable.Number(w.Seconds / w.Sweeps / (s.Seconds / s.Sweeps)), Reasons: []string{},
 		FactorLow: nullable.Number(s.Fastest / w.Slowest), FactorHigh: nullable.Number(s.Slowest / w.Fastest),
+	}
+	if !v.SpreadKnown {
+		v.FactorLow, v.FactorHigh = nullable.NaN(), nullable.NaN()
 	}
 	if !v.WithinSpread {
 		v.Reasons = reasons(w, s, v)

@@ -69,6 +69,7 @@ func TestVerdict(t *testing.T) {
 		require.NotNil(t, v, name)
 		require.Equal(t, c.want, v.Sentence, name)
 		require.Equal(t, c.rounds != 1, v.SpreadKnown)
+		require.Equal(t, v.SpreadKnown, v.FactorLow.Known() && v.FactorHigh.Known(), "bounds without a spread would be equal")
 	}
 }
 
