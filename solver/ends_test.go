@@ -112,6 +112,33 @@ func TestDivergenceThatObstaclesBound(t *testing.T) {
 	}
 }
 
+// The same holds where the residual has hardly grown, if the matrix may be no M-matrix: for every method and scheme.
+func TestDivergenceThatObstaclesBoundTightly(t *testing.T) {
+	p := solvertest.String1D(31)
+	p.Obstacle = func(problem.Point) float64 { return -1 }
+	p.Upper = func(problem.Point) float64 { return 1 }
+	p.Source.Value, p.Diffusion.Value = 1, 1e-4
+	p.Velocity[0].Of = func(q problem.Point) float64 { return 20 * math.Sin(30*q[0]) }
+	for _, c := range []struct {
+		method string
+		scheme iterate.Scheme
+	}{
+		{problem.Richardson, iterate.Synchronous()}, {problem.SOR, iterate.Synchronous()}, {problem.Multigrid, iterate.Synchronous()},
+		{problem.Schwarz, iterate.Synchronous()}, {problem.Richardson, iterate.Asynchronous()},
+		{problem.Schwarz, iterate.Asynchronous()}, {problem.Richardson, iterate.BoundedDelay(2)},
+	} {
+		n := runOf(t, 1, problem.Config{
+			Problem: p, Partition: solvertest.SlabsOf(t, p, 2), Scheme: c.scheme, Tolerance: 1e-6, MaxSweeps: 1 << 18,
+			Method: problem.MethodConfig{Name: c.method},
+		})
+		require.NoError(t, n.Run())
+		o := n.Peers[0].Outcome()
+		require.NotEqual(t, iterate.Stagnated, o.Reason, "%s %s", c.method, c.scheme.Name())
+		require.True(t, o.Reason == iterate.Diverged || c.method != problem.Richardson, c.scheme.Name())
+		require.Less(t, o.Residual, 1e6)
+	}
+}
+
 func TestAdviceAfterDivergence(t *testing.T) {
 	p := vortex(7)
 	require.Contains(t, p.DivergenceAdvice(&problem.MethodConfig{Omega: 1.9}), "upwind")

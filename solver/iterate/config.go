@@ -30,6 +30,8 @@ type Config struct {
 	KeepEvery time.Duration
 	// State is that of a kept iterate, from which the run goes on with the values of that iterate. nil: it begins.
 	State []byte
+	// MayDiverge states that the iteration is not known to converge: a residual that stands still is divergence then.
+	MayDiverge bool
 	// Reference returns the divisor of relative residuals for a given norm of the reference
 	// residual. If nil, the divisor is that norm.
 	Reference func(norm float64) float64

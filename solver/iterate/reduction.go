@@ -23,6 +23,7 @@ type verdicts struct {
 func newVerdicts(p *Coordination) verdicts {
 	return verdicts{
 		p: p, sums: newReduction(len(p.Tree.Children)), norm0: UnknownResidual(), residual: UnknownResidual(),
+		stagnant: Stagnation{MayDiverge: p.Config.MayDiverge},
 	}
 }
 

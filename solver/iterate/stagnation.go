@@ -19,10 +19,12 @@ import "github.com/p2pdc/p2pdc/internal/kernel"
 // condition holds. Both use exact sums, so the decision does not depend on the partition.
 //
 // A run also stagnates if its residual has not fallen by a ten-thousandth during nine tenths of its work and standstillWork at
-// least: A is nearly singular (a strong flow out of the domain, say), and the solution is out of reach. If its
-// residual is at least grown, it has diverged instead, and obstacles bound the values.
+// least: A is nearly singular (a strong flow out of the domain, say), and the solution is out of reach. If the
+// iteration may diverge, or its residual is at least grown, it has diverged instead, and obstacles bound the values.
 type Stagnation struct {
-	snapshots bool // the checks are snapshots
+	// MayDiverge states that the iteration is not known to converge. It is no part of the state.
+	MayDiverge bool
+	snapshots  bool // the checks are snapshots
 
 	known  bool
 	best   float64   // relative residual, the newest minimum
@@ -76,8 +78,8 @@ func (s *Stagnation) record(k Iteration, residual float64, checks int) bool {
 	return s.checks >= checks && k-s.bestAt >= k/4
 }
 
-// StandsStill reports whether the residual has not fallen during most of that much work.
-func (s *Stagnation) StandsStill(work float64) bool {
+// standsStill reports whether the residual has not fallen during most of that much work.
+func (s *Stagnation) standsStill(work float64) bool {
 	return work >= standstillWork && work-s.levelAt >= 0.9*work
 }
 
@@ -96,9 +98,9 @@ func (s *Stagnation) Evaluate(k Iteration, work float64,
 	switch {
 	case tol == 0:
 		return Running, false
-	case s.StandsStill(work) && residual >= grown:
+	case s.standsStill(work) && (s.MayDiverge || residual >= grown):
 		return Diverged, false
-	case s.StandsStill(work):
+	case s.standsStill(work):
 		return Stagnated, false
 	case !s.record(k, residual, checks):
 		return Running, false

@@ -390,12 +390,9 @@ func (c *cycleDriver) evaluate(totals []float64) {
 		}
 		c.measureFrom = c.schedule.Next(r, k, c.residual, tol)
 		if c.withMagnitudes = false; reason == iterate.Running {
+			c.stagnant.MayDiverge = c.method.unstable() || c.problem.MayDiverge()
 			reason, c.withMagnitudes = c.stagnant.Evaluate(k, c.spent, c.residual, tol,
 				iterate.StagnantChecks, asked, m)
-			unsure := c.method.unstable() || !c.problem.Upwind && !c.problem.Symmetric()
-			if reason == iterate.Stagnated && unsure && c.stagnant.StandsStill(c.spent) {
-				reason = iterate.Diverged // obstacles bound the values
-			}
 		}
 	}
 	if reason == iterate.Running {

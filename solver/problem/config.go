@@ -208,6 +208,7 @@ func Coordination(c *Config) iterate.Config {
 	r := iterate.Config{
 		Rank: c.Rank, Peers: c.Partition.Peers(), Scheme: c.Scheme, Tolerance: c.Tolerance,
 		Repeat: c.Repeat, Reference: c.Units.Reference, KeepEvery: c.KeepEvery, State: c.State,
+		MayDiverge: c.Problem.AtStep(min(1, c.Problem.Steps())).MayDiverge(),
 	}
 	if r.Repeat <= 0 {
 		r.Repeat = iterate.DefaultRepeat
@@ -219,8 +220,8 @@ func Coordination(c *Config) iterate.Config {
 // the user has set a relaxation factor. Peers then keep their best iterate.
 func (c *Config) MayDiverge() bool {
 	p := c.Problem
-	return p.Evolution == nil && c.Scheme.Lockstep() && !c.Balance && !p.Symmetric() &&
-		(!p.Upwind || c.Method.Name == SOR && c.Method.Omega > 0)
+	return p.Evolution == nil && c.Scheme.Lockstep() && !c.Balance &&
+		(p.MayDiverge() || !p.Symmetric() && c.Method.Name == SOR && c.Method.Omega > 0)
 }
 
 // Prepare validates the configuration, fills in the executor, and scales the problem so that its residuals can be

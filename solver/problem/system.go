@@ -61,6 +61,9 @@ func (p *Problem) Symmetric() bool {
 	return true
 }
 
+// MayDiverge reports whether A may be no M-matrix, so that no method is known to converge.
+func (p *Problem) MayDiverge() bool { return !p.Upwind && !p.Symmetric() }
+
 // samplesOfOperator is the number of points per axis of Samples.
 const samplesOfOperator = 5
 

@@ -26,7 +26,7 @@ func emulateInTurn(t require.TestingT, c problem.Config) Sequence {
 		first[cut+1] = true
 	}
 	r := iterate.NewCheckInterval(c.CheckEvery, c.Lag, c.MaxSweeps)
-	u, out := s.iterate(r, reference, c.Tolerance, func() {
+	u, out := s.iterate(r, reference, c.Tolerance, c.Problem.MayDiverge(), func() {
 		s.each(func(i, d int, idx [3]int) {
 			below := s.next
 			if first[idx[slow]] {

@@ -84,17 +84,19 @@ func solveOnce(p *problem.Problem, c *problem.Config, r iterate.CheckInterval,
 	if err = s.start(before); err != nil {
 		return Sequence{}, err
 	}
-	u, out := s.iterate(r, c.Units.Reference(reference), c.Tolerance, s.sweep)
+	u, out := s.iterate(r, c.Units.Reference(reference), c.Tolerance, p.MayDiverge(), s.sweep)
 	out.U = u
 	return out, nil
 }
 
 // iterate calls sweep until the rule of checks ends the run.
-func (s *sequential) iterate(r iterate.CheckInterval, reference, tol float64, sweep func()) ([]float64, Sequence) {
+func (s *sequential) iterate(
+	r iterate.CheckInterval, reference, tol float64, mayDiverge bool, sweep func(),
+) ([]float64, Sequence) {
 	var out Sequence
 	var plan iterate.CheckSchedule
 	check, due, last := iterate.Iteration(0), iterate.Iteration(0), iterate.Iteration(0)
-	var stagnant iterate.Stagnation
+	stagnant := iterate.Stagnation{MayDiverge: mayDiverge}
 	asks := false
 	for k := iterate.Iteration(0); ; k++ {
 		if out.Reason == iterate.Running && k == check {
