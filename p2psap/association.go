@@ -310,6 +310,9 @@ func (h *controlHost) Advance(now microproto.Instant, c *control.Peer) {
 	}
 	if p.Alive() {
 		p.paths.Advance(now)
+		if next := p.frames.first.next; next != 0 && now >= next {
+			h.node().askForLong(now, p)
+		}
 	}
 	if now >= h.node().dataLostAt(p) {
 		silent := now.Sub(p.paths.Base.Since)
@@ -322,6 +325,9 @@ func (h *controlHost) Deadline(c *control.Peer) microproto.Instant {
 	p, d := h.peers[c.Number], microproto.Never
 	if p.Alive() {
 		d = min(p.paths.Deadline(), h.node().dataLostAt(p))
+		if next := p.frames.first.next; next != 0 {
+			d = min(d, next)
+		}
 	}
 	if p.State == control.New && p.Connected() {
 		d = min(d, p.measureBy)

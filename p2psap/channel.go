@@ -223,24 +223,35 @@ func (n *Node) enqueue(now microproto.Instant, f microproto.Frame, owner rail.Ow
 		n.counters.FramesReplaced++
 		s.past.Replaced += uint64(f.Count())
 		return
-	case w.Len() >= n.config.Limits.QueuedFrames && w.Displace(owner.Class):
-		c.recordFrame(now, trace.Dropped, f, "displaced an older frame: too many wait for the rail")
-		n.counters.FramesDropped++
-		w.Push(f, owner)
-	case w.Len() >= n.config.Limits.QueuedFrames:
+	case w.Len() >= n.config.Limits.QueuedFrames && !n.displace(now, f, owner, c):
 		c.recordFrame(now, trace.Dropped, f, "too many frames wait for the rail")
 		f.Release()
 		n.counters.FramesDropped++
 		// No micro-protocol sends it again where the link is reliable.
 		c.overflowed = c.mode() == microproto.ModeSynchronous && c.Rail.Link.Caps(c.mode()).Reliable
 		return
-	default:
-		w.Push(f, owner)
 	}
+	w.Push(f, owner)
 	if c.Path == nil {
 		countFrame(&s.peer.frames.sent, &f)
+		n.sentLong(now, s)
 		s.peer.paths.Base.Sent(now)
 	}
+}
+
+// displace drops an older frame that waits for the rail of f, if there is one of a lower class that may be lost. It does
+// not count as sent: the path has not lost it.
+func (n *Node) displace(now microproto.Instant, f microproto.Frame, owner rail.Owner, c *channel) bool {
+	old, of, found := c.Rail.Window.Displace(owner.Class)
+	if !found {
+		return false
+	}
+	c.recordFrame(now, trace.Dropped, f, "displaced an older frame: too many wait for the rail")
+	n.counters.FramesDropped++
+	if s := n.session(SessionID(of)); s != nil && c.Path == nil {
+		uncountFrame(&s.peer.frames.sent, &old)
+	}
+	return true
 }
 
 // closeChannel closes a channel's composites and adds their counters to the session's. Frames that

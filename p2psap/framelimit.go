@@ -67,6 +67,8 @@ type frameCounts struct {
 	lossSent, lossArrived uint64
 	lossBefore            float64
 
+	first firstFrames
+
 	reported control.Heartbeat  // the last one sent
 	reportAt microproto.Instant // no heartbeat is sent early before
 	// beat is true from the time that a regular heartbeat is sent until the other end's next one arrives. The search
@@ -90,6 +92,12 @@ func (n *Node) reportFrames(now microproto.Instant, p *peer) {
 	if got := f.received.Total() - f.reported.Total(); now < f.reportAt || got < earlyFrames {
 		return
 	}
+	n.beatEarly(now, p)
+}
+
+// beatEarly sends a heartbeat that does not count as a regular one.
+func (n *Node) beatEarly(now microproto.Instant, p *peer) {
+	f := &p.frames
 	beat := f.beat
 	n.associations.Beat(p.Peer)
 	f.reportAt, f.beat = now.Add(lossEvery), beat
@@ -142,19 +150,18 @@ func isLong(f *microproto.Frame) bool {
 }
 
 // countFrame adds a frame, or several as one, to counts.
-func countFrame(to *control.Heartbeat, f *microproto.Frame) {
-	if isLong(f) {
-		to.LongFrames += uint64(f.Count())
-	} else {
-		to.ShortFrames += uint64(f.Count())
-	}
+func countFrame(to *control.Heartbeat, f *microproto.Frame) { *countOf(to, f) += uint64(f.Count()) }
+
+// uncountFrame takes a frame off that was added.
+func uncountFrame(from *control.Heartbeat, f *microproto.Frame) {
+	*countOf(from, f) -= uint64(f.Count())
 }
 
-// countArrived counts a frame from the peer, of any epoch: the path has carried it.
-func (s *session) countArrived(r *rail.Rail, f *microproto.Frame) {
-	if r.Number == 0 {
-		countFrame(&s.peer.frames.received, f)
+func countOf(c *control.Heartbeat, f *microproto.Frame) *uint64 {
+	if isLong(f) {
+		return &c.LongFrames
 	}
+	return &c.ShortFrames
 }
 
 // report takes a heartbeat and reports whether long frames are lost and short ones are not: fewLost long ones or more
@@ -178,9 +185,15 @@ func (c *frameCounts) report(now microproto.Instant, apart time.Duration, h cont
 }
 
 func (n *Node) receiveHeartbeat(now microproto.Instant, p *peer, h *control.Heartbeat) {
+	first := p.frames.heard.LongFrames == 0 && h.LongFrames > 0 // most of what was sent by then is still on the way
 	p.frames.heard, p.frames.heardAt = *h, now
+	if p.frames.first.heard(h) {
+		n.shortenFrames(now, p)
+	}
 	probes := p.paths.HeardBase(now, n.config.Heartbeat, p.metrics.RTT, p.frames.sent.Total(), h.Total())
-	p.frames.measureLoss(now, n.config.Heartbeat, *h, &p.metrics.Loss)
+	if !first {
+		p.frames.measureLoss(now, n.config.Heartbeat, *h, &p.metrics.Loss)
+	}
 	if p.metrics.Loss > n.config.Monitor.LossyAbove { // of a session that only sends, no frame arrives
 		for _, s := range n.sessionsWith(p) {
 			n.monitor(now, s)

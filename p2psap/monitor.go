@@ -101,6 +101,14 @@ func (m *monitorState) pause(now microproto.Instant, lossy bool, dwell time.Dura
 	return dwell << m.relapses
 }
 
+// located reports whether it needs no measurement where the other end is.
+func (n *Node) located(p *peer) bool { return !n.config.Monitor.Declared && !p.evidence.Measurable() }
+
+// onOneHost reports whether the other end is known to be on this host.
+func (n *Node) onOneHost(s *session) bool {
+	return n.located(s.peer) && s.conditions.Locality <= SameHost
+}
+
 // monitor runs the monitor for a session that a frame has arrived for.
 func (n *Node) monitor(now microproto.Instant, s *session) {
 	m := &s.monitor
@@ -110,8 +118,7 @@ func (n *Node) monitor(now microproto.Instant, s *session) {
 	m.next = now.Add(monitorEvery)
 	s.measurePath(now)
 	p := s.peer
-	known := !n.config.Monitor.Declared && !p.evidence.Measurable() // where the other end is needs no measurement
-	oneHost := known && s.conditions.Locality <= SameHost
+	known, oneHost := n.located(p), n.onOneHost(s)
 	if !oneHost {
 		n.reportFrames(now, p)
 	}

@@ -231,15 +231,15 @@ func (n *Node) receiveFrame(now microproto.Instant, r *rail.Rail, f microproto.F
 	case h.sealed != s.sealed:
 		n.counters.FramesUnprotected++
 	case h.epoch == s.channel.header.epoch && s.channel.accepts(s, r, f.Peer):
-		s.countArrived(r, &f)
+		n.countArrived(now, s, r, &f, false)
 		n.decrypt(now, s, s.channel, f)
 		return
 	case s.previous != nil && h.epoch == s.previous.header.epoch && s.previous.accepts(s, r, f.Peer):
-		s.countArrived(r, &f)
+		n.countArrived(now, s, r, &f, false)
 		n.decrypt(now, s, s.previous, f)
 		return
 	default:
-		s.countArrived(r, &f)
+		n.countArrived(now, s, r, &f, true)
 		n.counters.FramesOtherEpoch++
 		if r.Number == 0 && isLong(&f) {
 			s.peer.frames.received.Probes += uint64(f.Count())

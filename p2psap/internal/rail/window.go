@@ -176,23 +176,25 @@ func (w *Window) Replace(f microproto.Frame, o Owner) bool {
 	return false
 }
 
-// Displace releases the oldest frame that may be lost, of the lowest class below one, to make room. It
-// returns false if there is none: values may be lost, since newer ones follow.
-func (w *Window) Displace(class Class) bool {
+// Displace releases the oldest frame that may be lost, of the lowest class below one, to make room: values may be lost,
+// since newer ones follow. It returns that frame, whose bytes must not be read, and its session; found is false if there
+// is none.
+func (w *Window) Displace(class Class) (displaced microproto.Frame, session uint32, found bool) {
 	if w.waiting > 0 && !w.sorted {
 		w.sort(0)
 	}
 	for c := Bulk; w.waiting > 0 && c > class; c-- {
 		for at := w.rings[c].first; at != none; at = w.lanes[at].next {
 			if l := &w.lanes[at]; w.entries[l.first].Index >= 0 {
+				displaced, session = w.frames[l.first], w.entries[l.first].Session
 				w.frames[l.first].Release()
 				w.removeFirst(l)
 				w.place(at)
-				return true
+				return displaced, session, true
 			}
 		}
 	}
-	return false
+	return displaced, 0, false
 }
 
 // flattens reports whether a frame that waits must not refer to its user's memory.

@@ -126,15 +126,25 @@ func TestSessionKeepsItsOrder(t *testing.T) {
 // A full window gives up values, the oldest of the lowest class, and nothing else.
 func TestDisplace(t *testing.T) {
 	var w Window
-	require.False(t, w.Displace(Control))
+	none := func(below Class, why ...any) {
+		_, _, found := w.Displace(below)
+		require.False(t, found, why...)
+	}
+	displaced := func(bytes int) {
+		f, session, found := w.Displace(Agreement)
+		require.True(t, found)
+		require.EqualValues(t, 2, session)
+		require.Equal(t, bytes, f.Bytes())
+	}
+	none(Control)
 	w.Push(mark(1, 100), Owner{Session: 1, Index: -1, Class: Bulk})
 	w.Push(mark(2, 100), Owner{Session: 2, Index: 0, Class: Face})
-	w.Push(mark(3, 100), Owner{Session: 2, Index: 1, Class: Face})
-	require.False(t, w.Displace(Face))
-	require.True(t, w.Displace(Agreement))
+	w.Push(mark(3, 120), Owner{Session: 2, Index: 1, Class: Face})
+	none(Face)
+	displaced(100)
 	require.Equal(t, 2, w.Len())
-	require.True(t, w.Displace(Agreement))
-	require.False(t, w.Displace(Agreement), "synchronous frames are not given up")
+	displaced(120)
+	none(Agreement, "synchronous frames are not given up")
 	require.Equal(t, []uint32{1}, take(&w, 9))
 }
 
