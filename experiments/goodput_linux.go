@@ -46,19 +46,19 @@ var (
 	tcpCubic  = contender{"TCP cubic", false, flow.Spec{Congestion: "cubic"}}
 )
 
-// goodput measures the goodput of each contender alone at several loss rates, and the shares of two
-// on one link.
+// goodput measures the goodput of each contender alone at several loss rates.
 func goodput(ctx context.Context, r *measure.Run) error {
+	return emulated(r, func(late *punctuality) error { return goodputAlone(ctx, r, late, max(1, r.Rounds/3)) })
+}
+
+// emulated runs a measurement of minutes over emulated links, and adds how late the links were.
+func emulated(r *measure.Run, of func(*punctuality) error) error {
 	if err := netlab.UrgentLink.SetAll(); err != nil {
 		return err
 	}
 	defer func() { _ = netlab.Ordinary.SetAll() }()
 	var late punctuality
-	rounds := max(1, r.Rounds/3) // of minutes
-	if err := goodputAlone(ctx, r, &late, rounds); err != nil {
-		return err
-	}
-	if err := goodputShared(ctx, r, &late, rounds); err != nil {
+	if err := of(&late); err != nil {
 		return err
 	}
 	r.Add(measure.Over("largest delay of a packet by the emulation, per link", "ms", late.worst).AsDetail(),
@@ -72,7 +72,7 @@ func goodputAlone(ctx context.Context, r *measure.Run, late *punctuality, rounds
 	for _, loss := range []float64{0, 0.001, 0.01, 0.05} {
 		got := make([][]float64, len(all))
 		for round := range rounds {
-			v, err := separately(ctx, late, loss, uint64(round), all)
+			v, err := separately(ctx, late, netlab.Conditions{Loss: loss}, uint64(round), all)
 			if err != nil {
 				return err
 			}
@@ -97,37 +97,6 @@ func goodputAlone(ctx context.Context, r *measure.Run, late *punctuality, rounds
 	return nil
 }
 
-// goodputShared measures two contenders on one link.
-func goodputShared(ctx context.Context, r *measure.Run, late *punctuality, rounds int) error {
-	for _, pair := range []struct {
-		a, b      contender
-		low, high float64 // target of the share; 0: none
-	}{
-		{newReno, plainReno, 0.67, 1.5}, {newReno, reno, 0.67, 1.5}, {ccid2, reno, 0.5, 2},
-		{plainReno, plainReno, 0, 0}, {reno, reno, 0, 0},
-	} {
-		var shares, fairness, used []float64
-		for round := range rounds {
-			v, err := flows(ctx, late, 0, uint64(round), pair.a, pair.b)
-			if err != nil {
-				return err
-			}
-			shares, fairness = append(shares, v[0]/v[1]), append(fairness, jain(v))
-			used = append(used, 100*(v[0]+v[1])*netlab.Mbit/flowRate)
-		}
-		name := fmt.Sprintf("%s beside %s: ", pair.a.name, pair.b.name)
-		share, fair := measure.Over(name+"share", "ratio", shares), measure.Over(name+"Jain's index", "of 1", fairness)
-		if pair.high > 0 {
-			share = share.Between(pair.low, pair.high)
-		}
-		if pair.high == 1.5 {
-			fair = fair.AtLeast(0.95)
-		}
-		r.Add(share, fair, measure.Over(name+"both", "% of the link", used).AsDetail())
-	}
-	return nil
-}
-
 // punctuality collects how late the emulated links were.
 type punctuality struct {
 	mu           sync.Mutex
@@ -144,18 +113,18 @@ func (p *punctuality) add(l netlab.Lateness) {
 // separately measures contenders, each on a link of its own, in Mbit/s. They run at the same time,
 // but one by one without losses, when fast flows would compete for the processors.
 func separately(
-	ctx context.Context, late *punctuality, loss float64, seed uint64, all []contender,
+	ctx context.Context, late *punctuality, forth netlab.Conditions, seed uint64, all []contender,
 ) ([]float64, error) {
 	out, errs := make([]float64, len(all)), make([]error, len(all))
 	var running sync.WaitGroup
 	for i := range all {
 		running.Go(func() {
 			var v []float64
-			if v, errs[i] = flows(ctx, late, loss, seed, all[i]); errs[i] == nil {
+			if v, errs[i] = flows(ctx, late, forth, seed, all[i]); errs[i] == nil {
 				out[i] = v[0]
 			}
 		})
-		if loss == 0 {
+		if forth.Loss == 0 {
 			running.Wait()
 		}
 	}
@@ -163,16 +132,17 @@ func separately(
 	return out, errors.Join(errs...)
 }
 
-// flows runs flows over one link and returns the goodput of each, in Mbit/s.
+// flows runs flows over one link and returns the goodput of each, in Mbit/s. The link has the loss and the jitter of
+// forth in the direction of the data.
 func flows(
-	ctx context.Context, late *punctuality, loss float64, seed uint64, all ...contender,
+	ctx context.Context, late *punctuality, forth netlab.Conditions, seed uint64, all ...contender,
 ) (out []float64, err error) {
 	err = measure.InLab(func(r netlab.Reporter) error {
 		l := netlab.New(r)
 		h1, h2 := l.Host("a"), l.Host("b")
 		c := netlab.Conditions{Rate: flowRate, QueueBytes: flowQueue, Delay: flowDelay}
 		e := netlab.Emulation{Forth: c, Back: c, Seed: seed, Urgent: true}
-		e.Forth.Loss = loss
+		e.Forth.Loss, e.Forth.Jitter = forth.Loss, forth.Jitter
 		link := l.Emulate(h1, h2, e)
 		var running []*flow.Flow
 		defer func() {
@@ -224,10 +194,4 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-time.After(d):
 		return nil
 	}
-}
-
-// jain returns the fairness index of Jain, Chiu and Hawe: 1 if all are equal.
-func jain(v []float64) float64 {
-	sum := floats.Sum(v)
-	return sum * sum / (float64(len(v)) * floats.Dot(v, v))
 }

@@ -28,7 +28,8 @@ func parts() []measure.Part {
 		{Name: "schwarz", About: "exchanges of Schwarz by peers, overlap and coarse correction", Measure: schwarz},
 		{Name: "petsc", About: "multigrid beside PETSc's solvers of variational inequalities", Measure: petsc},
 		{Name: "localhost", About: "the simulator, calibrated here, beside real runs over loopback", Measure: validate},
-		{Name: "goodput", About: "goodput and shares of an emulated link that loses packets", Measure: goodput},
+		{Name: "goodput", About: "goodput over an emulated link that loses packets", Measure: goodput},
+		{Name: "shares", About: "shares of two flows on one emulated link", Measure: shares},
 	}
 }
 

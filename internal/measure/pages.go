@@ -47,7 +47,8 @@ var headlines = map[string][][2]string{
 		{"transport", "loopback: one way, 64 KB, P2PSAP, shared memory"},
 		{"transport", "loopback: 64 KB messages, P2PSAP, shared memory"},
 		{"goodput", "session, NewReno, 1 % lost"},
-		{"goodput", "session, NewReno beside TCP reno: share"},
+		{"shares", "session, NewReno beside TCP reno: share"},
+		{"shares", "session, CUBIC beside TCP cubic: share"},
 		{"age", "device queue of 1.5 MB (1000 packets): median age"},
 	},
 	"survival": {

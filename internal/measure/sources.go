@@ -33,6 +33,7 @@ func partSources(part string) []string {
 		"efficiency": clusters,
 		"faults":     clusters,
 		"goodput":    protocol,
+		"shares":     protocol,
 		"kernels":    {"internal/kernel"},
 		"localhost":  append(slices.Clip(processes), "internal/virtual", "simulate"),
 		"losses":     append(append(slices.Clip(clusters), methods...), "solver/repair"),
