@@ -168,20 +168,25 @@ removal() {
 
 without_device() { [ ! -e /sys/class/infiniband/rxe0 ]; }
 
-# during_run starts a slowed-down run with its sessions over verbs: --network auto prefers shared
-# memory except between clusters. finished waits for its end and compares the numbers.
+# during_run starts a run with its sessions over verbs: --network auto prefers shared memory except
+# between clusters. A gate (obstacle/internal/gate) lets one sweep pass in 100 ms, so that the run
+# exchanges halos and does not end before finished, which opens the gate, waits for the end and
+# compares the numbers.
 during_run() {
 	: >/tmp/run.log
-	obstacle solve membrane --n 32 --network auto --clusters 2 --scheme sync --slowdown 0:6 --format json --log-level debug --log-format json \
+	rm -rf /tmp/gate && mkdir /tmp/gate
+	OBSTACLE_TEST_AS_PROGRAM="as it is" OBSTACLE_TEST_GATE='{"Dir":"/tmp/gate","Sweep":5,"Every":100000000}' \
+		held solve membrane --n 32 --network auto --clusters 2 --scheme sync --format json --log-level debug --log-format json \
 		$(cat /reference/sync2.flags) >/tmp/verbs.json 2>/tmp/run.log &
 	run=$!
-	wait_for 60 in_log 1 'relaxing' || { cat /tmp/run.log; return 1; }
+	wait_for 60 in_log 1 'relaxing' || { cat /tmp/run.log; finished; return 1; }
 }
 
 # in_log N PATTERN reports whether the log has at least N matching lines.
 in_log() { [ "$(grep -c -E "$2" /tmp/run.log)" -ge "$1" ]; }
 
 finished() {
+	: >/tmp/gate/open
 	wait "$run"
 	rc=$?
 	grep -E 'rail|session adapted|iterated' /tmp/run.log | sed 's/"time":"[^"]*T/"/' | cut -c1-300

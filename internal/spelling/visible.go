@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -33,14 +32,13 @@ func visible(text []byte, obeyed func(r rune) bool, skip func(text []byte) int) 
 			}
 		}
 		r, n := utf8.DecodeRune(text)
-		high, low := utf16.EncodeRune(r)
 		switch {
 		case r == utf8.RuneError && n == 1:
 			fmt.Fprintf(&out, `\x%02x`, text[0])
 		case !obeyed(r):
 			out.WriteRune(r)
-		case high != utf8.RuneError:
-			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
+		case r > 0xffff: // JSON has escapes of 16 bits
+			fmt.Fprintf(&out, `\u%04x\u%04x`, 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff)
 		default:
 			fmt.Fprintf(&out, `\u%04x`, r)
 		}

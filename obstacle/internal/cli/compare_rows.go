@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
@@ -114,7 +115,7 @@ func (c *comparison) text(w io.Writer, paint painter) {
 	for _, r := range c.Rows {
 		switch {
 		case r.Why != "":
-			fmt.Fprintf(w, "not solved: %s, %s, --peers %d: %s\n", r.Method, r.Scheme, r.Peers, r.Why)
+			fmt.Fprintf(w, "not solved: %s, %s, --peers %d: %s\n", r.Method, r.Scheme, r.Peers, spelling.Visible(r.Why))
 		case *r.Planes > 0:
 			fmt.Fprintf(w, "%s on %d peers: %d planes moved in the last round\n", r.Scheme, r.Peers, *r.Planes)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/simulate"
@@ -13,7 +14,7 @@ import (
 func losses(w io.Writer, all []*launch.Loss) {
 	for _, l := range all {
 		fmt.Fprintf(w, "lost\t%s\n\tafter %.4g s; %s took its place, and %s\n",
-			l.Why, l.Detected, l.By, recovered(l))
+			spelling.Visible(l.Why), l.Detected, spelling.Visible(l.By), recovered(l))
 		if l.Method != "" {
 			fmt.Fprintf(w, "\tits block was solved again from its neighbours' values, by %d %s of %s\n",
 				l.Iterates, iterates(l.Method), l.Method)
@@ -53,7 +54,8 @@ func moves(w io.Writer, all []launch.Moved) {
 		if i > 0 {
 			title = ""
 		}
-		fmt.Fprintf(w, "%s\tpart %d from %s to %s after %.4g s, in %.3f s\n", title, m.Rank, m.From, m.To, m.At, m.Seconds)
+		fmt.Fprintf(w, "%s\tpart %d from %s to %s after %.4g s, in %.3f s\n", title, m.Rank, spelling.Visible(m.From),
+			spelling.Visible(m.To), m.At, m.Seconds)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -193,4 +194,15 @@ func TestShortSweepsHaveANote(t *testing.T) {
 		require.Equal(t, c.want, strings.Contains(one.String(), note), c)
 		require.Equal(t, c.want, strings.Contains(all.String(), "async on 4 machines: a sweep takes 1e-07 s, since "+note), c)
 	}
+}
+
+// Hosts of lost and moved parts, and why rows have no result, are shown in one line.
+func TestLinesOfHosts(t *testing.T) {
+	var out bytes.Buffer
+	losses(&out, []*launch.Loss{{Why: "pid 1 on a\nb", By: "pid 2 on a\nb"}})
+	moves(&out, []launch.Moved{{From: "pid 1 on a\nb", To: "pid 2 on a\nb"}})
+	c := SimulatedComparison{Rows: []SimulatedRow{{"richardson", Simulated{Failure: "a\nb"}, nil}}, References: []Reference{{}}}
+	c.Text(&out)
+	require.NotContains(t, out.String(), "a\nb")
+	require.Equal(t, 5, strings.Count(out.String(), `a\u000ab`))
 }

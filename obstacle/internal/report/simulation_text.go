@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -183,7 +184,8 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 	t.Flush()
 	for i := range c.Rows {
 		if r := &c.Rows[i]; !r.Converged {
-			fmt.Fprintf(w, "%s on %s: %s\n", c.Name(r), plural(r.Machines, "machine"), cmp.Or(r.Failure, r.Reason))
+			fmt.Fprintf(w, "%s on %s: %s\n", c.Name(r), plural(r.Machines, "machine"),
+				spelling.Visible(cmp.Or(r.Failure, r.Reason)))
 		}
 	}
 	for i := range c.Rows {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/simulate"
 )
@@ -54,6 +55,6 @@ func (s *Simulated) successionText(w io.Writer) {
 		}
 	}
 	for _, c := range s.CutOff {
-		fmt.Fprintf(w, "cut off\t%s, which ended after %.4g s\n", c.Process, c.Seconds)
+		fmt.Fprintf(w, "cut off\t%s, which ended after %.4g s\n", spelling.Visible(c.Process), c.Seconds)
 	}
 }
