@@ -6,7 +6,7 @@ import "github.com/p2pdc/p2pdc/microproto"
 // acknowledgement of nothing new in order, while segments are in flight, is a duplicate if it
 // was sent alone and leaves the credit unchanged (RFC 5681 §2), or if its bitmap reports another
 // segment (RFC 6675 §2), since most acknowledgements travel with data when data go both ways.
-// With this row Retransmit detects no losses by the bitmap, unless OptionSelective is 1, and PositiveAck acknowledges
+// With this row Retransmit detects no losses by arrivals, unless OptionSelective is 1, and PositiveAck acknowledges
 // the segments of trains one by one (RFC 5681 §4.2).
 type DuplicateAck struct {
 	named

@@ -9,9 +9,9 @@ import (
 	"github.com/p2pdc/p2pdc/trace"
 )
 
-// Retransmit retains segments until they are acknowledged, and sends lost ones again: selectively, by the
-// bitmap and the times of transmission (see selective), otherwise after the time-out of RTTEstimation
-// (RFC 6298 §5). It never gives up: the heartbeat of the control channel decides that a peer is lost.
+// Retransmit retains segments until they are acknowledged, and sends lost ones again: selectively, by what
+// has arrived and by the times of transmission (see selective), otherwise after the time-out of RTTEstimation
+// (RFC 6298 §5). A segment that is sent again carries the number of its copy, which acknowledgements return. It never gives up: the heartbeat of the control channel decides that a peer is lost.
 //
 // With DuplicateAck in the composite, duplicates are counted instead, unless OptionSelective is 1. The
 // bitmap then only prevents retransmission of segments that have arrived, and after a time-out the
@@ -136,7 +136,7 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 		r.recover, r.nextRetry = r.una, r.una
 		r.reported = r.una + fifoWindow
 		s := &r.selective
-		s.first, s.beyond, s.highest, s.end, s.counted = r.una, r.una, r.una, r.una-farBehind, r.una
+		s.first, s.beyond, s.highest, s.end, s.counted = r.una, r.una, r.una, r.una, r.una
 	})
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, r.retain)
 	microproto.Bind(b, microproto.SegmentToNet, microproto.Early, r.transmitting)

@@ -28,9 +28,7 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 	}
 	if r.selective.due != 0 && x.Now() >= r.selective.due && x.Now() < r.timeoutAt {
 		r.judgeLosses(x)
-		if microproto.Raise(x, WindowMoved, struct{}{}); !r.bounded() {
-			r.sendLost(x)
-		}
+		microproto.Raise(x, WindowMoved, struct{}{})
 		r.arm(x, false)
 		return
 	}

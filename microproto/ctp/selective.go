@@ -8,7 +8,7 @@ import (
 	"github.com/p2pdc/p2pdc/trace"
 )
 
-// selective is the state of selective recovery: Retransmit judges every segment by the bitmap and by the
+// selective is the state of selective recovery: Retransmit judges every segment by what has arrived and by the
 // times of transmission (RACK, RFC 8985 §6.2), and sends what is lost again as the bytes in the network
 // allow (RFC 6675 §4). It repairs all losses of a window in a round trip, also those of retransmissions,
 // where NewReno repairs one.
@@ -28,7 +28,7 @@ type selective struct {
 	least     time.Duration // the smallest round trip of a segment sent once
 	highest   uint32        // after the highest number known to have arrived
 	reordered bool          // a segment sent once has arrived after a later one
-	late      time.Duration // by how much such segments are later than the smallest round trip
+	late      time.Duration // by how much such segments are later than those sent after them
 	needless  int           // round trips in which a retransmission was found needless
 	counted   uint32        // number at the end of the last of them
 	since     int           // reductions since then
@@ -54,12 +54,10 @@ const (
 )
 
 const (
-	reorderBy  = 4 // the reordering window is a multiple of a quarter of the smallest round trip
+	reorderBy  = 4 // the reordering window is a multiple of a quarter of a round trip
 	manyBefore = 3 // segments that have arrived after a missing one show that it is lost
 	// persistence is the number of reductions after which the reordering window is small again.
 	persistence = 16
-	// farBehind is how far behind the end of a recovery need not be known exactly: more than are in flight.
-	farBehind = 1 << 16
 )
 
 func (e *entry) isLost() bool { return e.state >= detected }
@@ -112,13 +110,15 @@ func (r *Retransmit) delivered(x *microproto.Exec, e *entry, number uint32) {
 	case !again:
 	case r.single && r.copy == copyNumber(r.copies.Get(e.m)):
 	case r.single || rtt < s.least && r.elapsed(x, e) <= *r.rto:
-		// A transmission before has arrived. Without a copy it is known if the acknowledgement is sooner than a
-		// round trip.
-		r.arrivedLate(r.elapsed(x, e))
+		// An earlier transmission has arrived. Several arrivals in one acknowledgement show that only if it is sooner
+		// than a round trip.
+		if e.state == repairing { // after a time-out it is an outage
+			r.arrivedLate(r.elapsed(x, e))
+		}
 		r.refuted(x, e)
 		return
 	default:
-		return // it may be the transmission before that has arrived
+		return // an earlier transmission may have arrived
 	}
 	// The round trip may have become shorter since it was first measured.
 	if prompt && (s.least == 0 || rtt < s.least) {
@@ -172,18 +172,19 @@ func (r *Retransmit) reorderWindow() time.Duration {
 	if !s.reordered && (before(r.una, s.end) || r.arrived.count >= manyBefore) {
 		return 0
 	}
-	w := time.Duration(1 + s.needless)
+	quarters := time.Duration(1 + s.needless)
 	if r.bounded() {
-		return min(w*s.least/reorderBy, *r.smoothed)
+		return min(quarters*s.least/reorderBy, *r.smoothed)
 	}
-	return min(max(w**r.smoothed/reorderBy, s.late), *r.rto)
+	return min(max(quarters**r.smoothed/reorderBy, s.late), *r.rto)
 }
 
 // mayLose reports whether losses can be found: segments have arrived after a missing one, or the oldest was sent
 // before one that has arrived.
 func (r *Retransmit) mayLose() bool {
 	s := &r.selective
-	return r.arrived.count > 0 || s.lost > 0 || s.due != 0 || r.transmitted() > 0 && before(r.entries.Front().order, s.newest)
+	return r.arrived.count > 0 || s.lost > 0 || s.due != 0 ||
+		r.transmitted() > 0 && before(r.entries.Front().order, s.newest)
 }
 
 // judgeLosses marks the segments that are lost: a later transmission has arrived, and their own
@@ -262,8 +263,8 @@ func (r *Retransmit) judgeBeyond(x *microproto.Exec, wait time.Duration) {
 
 // keepClose keeps numbers that have passed close to the oldest one in flight: numbers wrap.
 func (s *selective) keepClose(una uint32) {
-	if before(s.end, una-farBehind) {
-		s.end = una - farBehind
+	if before(s.end, una) {
+		s.end = una
 	}
 	if before(s.counted, una) {
 		s.counted = una
