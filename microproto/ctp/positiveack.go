@@ -145,11 +145,7 @@ func (p *PositiveAck) writeBeyond(x *microproto.Exec, m *microproto.Message) {
 	binary.BigEndian.PutUint32(p.beyond[:], first)
 	bitmap := p.beyond[beyondHeader:]
 	for i := 0; i < n; i += 64 {
-		w := p.seenCell.from(first + uint32(i))
-		if n-i < 64 {
-			w &= 1<<(n-i) - 1 // the set is a ring
-		}
-		binary.LittleEndian.PutUint64(bitmap[i/8:], w)
+		binary.LittleEndian.PutUint64(bitmap[i/8:], p.seenCell.from(first+uint32(i)))
 	}
 	m.Payload = p.beyond[:beyondHeader+(n+7)/8]
 	if x.Own(m) != nil { // there is no frame now
