@@ -90,6 +90,7 @@ type entry struct {
 var retransmitTimer = microproto.NewEvent[*Retransmit]("ctp.retransmit.timer")
 
 const (
+	againForEach  = 2 // segments that may be sent again for each that arrives
 	maxProbeDelay = time.Second
 	maxWaiting    = 64 // segments that wait for the window
 )
@@ -324,6 +325,7 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 	r.tail.off = r.tail.off && n == 0
 	n = r.splitAtAck(x, n)
 	*r.ackedTrain = 1
+	inFlight := r.inCount
 	for i := 0; i < n; {
 		m := r.entries.Front().m
 		*r.ackedTrain = max(*r.ackedTrain, m.Segments())
@@ -365,7 +367,7 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 		if r.judgeLosses(x); r.selective.due != 0 {
 			r.arm(x, false)
 		}
-		if !r.bounded() {
+		if r.selective.most = againForEach * max(1, inFlight-r.inCount); !r.bounded() {
 			r.sendLost(x)
 		}
 	}

@@ -28,6 +28,7 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 	}
 	if r.selective.due != 0 && x.Now() >= r.selective.due && x.Now() < r.timeoutAt {
 		r.judgeLosses(x)
+		r.selective.most = againForEach
 		microproto.Raise(x, WindowMoved, struct{}{})
 		r.arm(x, false)
 		return

@@ -38,6 +38,8 @@ type selective struct {
 	due     microproto.Instant // when the next segment counts as lost; 0: none
 	must    bool               // the first retransmission of a recovery does not wait for the window
 
+	most int // segments that may be sent again now, where no congestion window bounds them
+
 	// What this recovery has sent again, and how much of that was needless.
 	again, arrived int
 }
@@ -291,7 +293,11 @@ func (r *Retransmit) sendLost(x *microproto.Exec) {
 	if r.bounded() {
 		room = int64(*r.limit) - int64(*r.sentTo)
 	}
-	for ; s.lost > 0 && before(s.first, *r.sentNext); s.first++ {
+	most := math.MaxInt
+	if !r.bounded() {
+		most = s.most
+	}
+	for ; s.lost > 0 && most > 0 && before(s.first, *r.sentNext); s.first++ {
 		i := int(s.first - r.una)
 		e := r.entries.At(i)
 		if !e.isLost() {
@@ -301,6 +307,7 @@ func (r *Retransmit) sendLost(x *microproto.Exec) {
 			return
 		}
 		s.must = false
+		most--
 		if e.state == detected {
 			s.again++
 			microproto.Raise(x, microproto.SegmentLost, e.m)
