@@ -99,3 +99,15 @@ func TestFastPathWithLosses(t *testing.T) {
 		require.LessOrEqual(t, float64(s.again), 1.1*float64(s.lost), c.way)
 	}
 }
+
+// A queue that holds a tenth of the window loses most of what is sent. The path stays full, and what is sent again does
+// not come in bursts, which the queue would lose once more.
+func TestShortQueueInsideACluster(t *testing.T) {
+	for _, queue := range []int{60, 100, 800} {
+		s := thriftOf(t, mptest.Faults{Delay: 20 * time.Microsecond, Rate: 125e6, Capacity: queue}, 1, 1)
+		t.Logf("%d segments: %.0f MB/s, sent %d, lost %d, sent again %d", queue, s.rate, s.sent, s.lost, s.again)
+		require.Greater(t, s.rate, 90.0, queue)
+		require.Less(t, float64(s.lost), 0.75*float64(s.sent), queue)
+		require.LessOrEqual(t, float64(s.again), 1.1*float64(s.lost), queue)
+	}
+}
