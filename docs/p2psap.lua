@@ -14,7 +14,7 @@ local names = {
   "asynchronous.tag", "asynchronous.label",
   "sequenced.number",
   "ack.flags", "ack.next", "ack.seen", "ack.credit",
-  "retransmit.probe", "negative.first", "negative.count",
+  "retransmit.copy", "negative.first", "negative.count",
   "dccp.flags", "dccp.ratio", "dccp.number", "dccp.highest", "dccp.seen", "dccp.elapsed",
 }
 

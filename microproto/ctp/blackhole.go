@@ -18,7 +18,7 @@ func (r *Retransmit) Stuck() bool {
 		return false
 	}
 	e := r.entries.Front()
-	return e.m != nil && !e.sacked && e.length >= stuckBytes && r.copies.Get(e.m) >= stuckTransmissions
+	return e.m != nil && e.length >= stuckBytes && r.copies.Get(e.m) >= stuckTransmissions
 }
 
 // Probe implements microproto.Prober.

@@ -6,14 +6,15 @@ import "github.com/p2pdc/p2pdc/microproto"
 // acknowledgement of nothing new in order, while segments are in flight, is a duplicate if it
 // was sent alone and leaves the credit unchanged (RFC 5681 §2), or if its bitmap reports another
 // segment (RFC 6675 §2), since most acknowledgements travel with data when data go both ways.
-// With this row Retransmit does not detect losses by the bitmap, and PositiveAck acknowledges
+// With this row Retransmit detects no losses by arrivals, unless OptionSelective is 1, and PositiveAck acknowledges
 // the segments of trains one by one (RFC 5681 §4.2).
 type DuplicateAck struct {
 	named
-	sentNext        *uint32
-	grant           *uint64
-	countDuplicates *bool
-	each            *bool
+	sentNext  *uint32
+	grant     *uint64
+	option    bool
+	selective *bool
+	each      *bool
 
 	next   uint32 // expected by the other end
 	seen   uint64 // union of its bitmaps since then
@@ -21,7 +22,9 @@ type DuplicateAck struct {
 	count  int
 }
 
-func newDuplicateAck(s *settings) microproto.MicroProtocol { return &DuplicateAck{named: s.named} }
+func newDuplicateAck(s *settings) microproto.MicroProtocol {
+	return &DuplicateAck{named: s.named, option: option(s, OptionSelective, 0, 0, 1) == 1}
+}
 
 // afterRetransmit is the priority in AckArrived after Retransmit, which has released the
 // acknowledged segments, and before the congestion window is updated.
@@ -32,10 +35,10 @@ func (d *DuplicateAck) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
 	lookupCell(b, cellSentNext, &d.sentNext)
 	lookupCell(b, cellGrant, &d.grant)
-	lookupCell(b, cellCountDuplicates, &d.countDuplicates)
+	lookupCell(b, cellSelective, &d.selective)
 	lookupCell(b, cellAckEach, &d.each)
 	bind(b, microproto.OpenSession, func(*microproto.Exec, struct{}) {
-		*d.countDuplicates, *d.each = true, true
+		*d.selective, *d.each = d.option, true
 		d.next, d.credit = *d.sentNext, *d.grant
 	})
 	microproto.Bind(b, AckArrived, afterRetransmit, d.acked)

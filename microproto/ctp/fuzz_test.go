@@ -1,6 +1,7 @@
 package ctp
 
 import (
+	"encoding/binary"
 	"testing"
 	"time"
 
@@ -14,6 +15,12 @@ func FuzzInput(f *testing.F) {
 	f.Add(false, []byte{3, 0, 1, 2, 5})
 	f.Add(true, make([]byte, 60))
 	f.Add(false, append([]byte{3, 0, 80}, make([]byte, 41)...))
+	for _, first := range []uint32{0, 1, 66, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
+		for _, flags := range []uint8{0, flagMore, maskCopy << copyShift, 255} {
+			f.Add(false, ackScript(f, syncEther, 2, first, flags))
+			f.Add(false, ackScript(f, syncInter, 1, first, flags))
+		}
+	}
 	f.Fuzz(func(t *testing.T, async bool, script []byte) {
 		names, inMessages := syncEther, int64(0)
 		switch {
@@ -56,4 +63,24 @@ func FuzzInput(f *testing.F) {
 		_ = c.Close(now)
 		require.Zero(t, c.Counters().Live)
 	})
+}
+
+// ackScript returns a script for FuzzInput: two messages, and acknowledgements with payloads of two lengths. Its length
+// modulo 4 chooses the composition.
+func ackScript(tb testing.TB, names []string, modulo int, first uint32, flags uint8) []byte {
+	c, err := microproto.NewComposite(microproto.Config{Name: "f", MTU: 200}, build(tb, names, nil)...)
+	require.NoError(tb, err)
+	script := []byte{1, 1}
+	for _, length := range []int{9, 40} {
+		payload := binary.BigEndian.AppendUint32(nil, first)
+		for i := range length {
+			payload = append(payload, byte(255-i))
+		}
+		frame := ackFrame(c, 1, flags, payload)[4:]
+		script = append(append(script, byte(2*len(frame))), frame...)
+	}
+	for len(script)%4 != modulo {
+		script = append(script, 1)
+	}
+	return script
 }

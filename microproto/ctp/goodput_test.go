@@ -24,28 +24,34 @@ func goodput(
 }
 
 // greedy sends from end 0 as much as it can until d has passed, acting every so often, and returns the bytes received.
-func greedy(tb testing.TB, r *rig, d, every time.Duration) (received int) {
+func greedy(tb testing.TB, r *rig, d, every time.Duration) int {
+	return greedyEnds(tb, r, 1, d, every)[0]
+}
+
+// greedyEnds is greedy from end 0, or from both ends.
+func greedyEnds(tb testing.TB, r *rig, ends int, d, every time.Duration) (received [2]int) {
 	data, dst := pattern(64<<10, 1), make([]byte, 64<<10)
-	for sent := uint64(0); time.Duration(r.Clock.Now()) < d; {
-		for {
-			if _, err := r.send(0, tag, sent, data); err != nil {
-				if err != microproto.ErrBusy {
-					require.ErrorIs(tb, err, microproto.ErrBusy)
+	for sent := uint64(0); time.Duration(r.Clock.Now()) < d; r.run(every) {
+		for from := range ends {
+			for {
+				if _, err := r.send(from, tag, sent, data); err != nil {
+					if err != microproto.ErrBusy {
+						require.ErrorIs(tb, err, microproto.ErrBusy)
+					}
+					break
 				}
-				break
+				sent++
 			}
-			sent++
-		}
-		for {
-			if _, err := r.receive(1, tag, dst, nil); err != nil {
-				if err != microproto.ErrNothing {
-					require.ErrorIs(tb, err, microproto.ErrNothing)
+			for {
+				if _, err := r.receive(1-from, tag, dst, nil); err != nil {
+					if err != microproto.ErrNothing {
+						require.ErrorIs(tb, err, microproto.ErrNothing)
+					}
+					break
 				}
-				break
+				received[from] += len(dst)
 			}
-			received += len(dst)
 		}
-		r.run(every)
 	}
 	return received
 }

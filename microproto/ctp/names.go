@@ -10,39 +10,39 @@ import (
 // Cells and attributes that the micro-protocols of a channel share. The first micro-protocol
 // named declares it, the uppermost of those that use it.
 const (
-	cellBacklog         = "resize.backlog"              // int: messages not yet segmented completely
-	cellPause           = "resize.pause"                // bool: do not segment now; Resize, set by Retransmit
-	cellAtOnce          = "resize.at.once"              // bool: do not pause; Resize, set by Asynchronous
-	cellBuffers         = "resize.buffers"              // buffers: memory of received messages
-	cellPosted          = "receiver.posted"             // posted; Resize, set by Synchronous
-	cellGrant           = "credit.grant"                // uint64: bytes granted in all; Synchronous, set by PositiveAck
-	cellSent            = "credit.sent"                 // uint64: bytes sent in all; Synchronous
-	cellConsumed        = "receiver.consumed"           // uint64: bytes that the user received; Synchronous
-	cellTaken           = "receiver.taken"              // uint64: bytes that arrived before the open; Synchronous
-	cellCredit          = "receiver.credit"             // uint64: granted to the peer; Synchronous, set by ReliableFIFO
-	cellNext            = "sequenced.next"              // uint32: number of the next new segment; SequencedSegment
-	cellSentNext        = "sequenced.sent"              // uint32: after the last; SequencedSegment, set by Retransmit
-	cellExpected        = "receiver.expected"           // uint32; SequencedSegment, set by ReliableFIFO
-	cellSeen            = "receiver.seen"               // uint64: see Ack.Seen; SequencedSegment, set by ReliableFIFO
-	cellAckEach         = "ack.each"                    // bool: each of a train; PositiveAck, set by DuplicateAck
-	cellRTO             = "rtt.rto"                     // time.Duration; Retransmit, set by RTTEstimation
-	cellProbe           = "rtt.probe"                   // time.Duration, 0: none; Retransmit, set by RTTEstimation
-	cellSmoothed        = "rtt.smoothed"                // time.Duration: SRTT, or 0; Retransmit, set by RTTEstimation
-	cellAckedTo         = "retransmit.acked.bytes"      // uint64: position after the last byte acknowledged in order
-	cellSentTo          = "retransmit.sent.bytes"       // uint64: position after the highest segment transmitted
-	cellLimit           = "retransmit.limit.bytes"      // uint64: position up to which may be sent
-	cellSentAt          = "retransmit.sent.at"          // microproto.Instant of the last transmission
-	cellCountDuplicates = "retransmit.count.duplicates" // bool: ignore the bitmap; set by DuplicateAck
-	cellAckedTrain      = "retransmit.acked.train"      // int: longest train acknowledged last, in segments
-	cellSelective       = "retransmit.selective"        // bool: selective recovery
-	cellLeft            = "retransmit.left.bytes"       // uint64: within the window, arrived, or lost and not sent again
-	cellKeepTimer       = "retransmit.keep.timer"       // bool: do not restart the timer; set by a recovery
+	cellBacklog    = "resize.backlog"         // int: messages not yet segmented completely
+	cellPause      = "resize.pause"           // bool: do not segment now; Resize, set by Retransmit
+	cellAtOnce     = "resize.at.once"         // bool: do not pause; Resize, set by Asynchronous
+	cellBuffers    = "resize.buffers"         // buffers: memory of received messages
+	cellPosted     = "receiver.posted"        // posted; Resize, set by Synchronous
+	cellGrant      = "credit.grant"           // uint64: bytes granted in all; Synchronous, set by PositiveAck
+	cellSent       = "credit.sent"            // uint64: bytes sent in all; Synchronous
+	cellConsumed   = "receiver.consumed"      // uint64: bytes that the user received; Synchronous
+	cellTaken      = "receiver.taken"         // uint64: bytes that arrived before the open; Synchronous
+	cellCredit     = "receiver.credit"        // uint64: granted to the peer; Synchronous, set by ReliableFIFO
+	cellNext       = "sequenced.next"         // uint32: number of the next new segment; SequencedSegment
+	cellSentNext   = "sequenced.sent"         // uint32: after the last; SequencedSegment, set by Retransmit
+	cellExpected   = "receiver.expected"      // uint32; SequencedSegment, set by ReliableFIFO
+	cellArrived    = "receiver.arrived"       // arrivals; SequencedSegment, set by ReliableFIFO
+	cellAckEach    = "ack.each"               // bool: each of a train; PositiveAck, set by DuplicateAck
+	cellRTO        = "rtt.rto"                // time.Duration; Retransmit, set by RTTEstimation
+	cellProbe      = "rtt.probe"              // time.Duration, 0: none; Retransmit, set by RTTEstimation
+	cellSmoothed   = "rtt.smoothed"           // time.Duration: SRTT, or 0; Retransmit, set by RTTEstimation
+	cellAckedTo    = "retransmit.acked.bytes" // uint64: position after the last byte acknowledged in order
+	cellSentTo     = "retransmit.sent.bytes"  // uint64: position after the highest segment transmitted
+	cellLimit      = "retransmit.limit.bytes" // uint64: position up to which may be sent
+	cellSentAt     = "retransmit.sent.at"     // microproto.Instant of the last transmission
+	cellAckedTrain = "retransmit.acked.train" // int: longest train acknowledged last, in segments
+	cellSelective  = "retransmit.selective"   // bool: selective recovery; Retransmit, set by DuplicateAck
+	cellLeft       = "retransmit.left.bytes"  // uint64: within the window, arrived, or lost and not sent again
+	cellKeepTimer  = "retransmit.keep.timer"  // bool: do not restart the timer; set by a recovery
 
 	attrRetained = "transport.retained" // local: a lower micro-protocol retains the segment after its transmission
 	attrOffset   = "resize.offset"      // wire: position of the payload in its message
 	attrTotal    = "resize.total"       // wire: bytes of the message
 	attrNumber   = "sequenced.number"   // wire
 	attrFlags    = "ack.flags"          // wire
+	attrCopy     = "retransmit.copy"    // wire: probeRequest, copyNumber
 	attrSent     = "retransmit.sent"    // local: Instant of the last transmission
 	attrCopies   = "retransmit.count"   // local: transmissions after the first
 	attrEnd      = "retransmit.end"     // local: position after the segment
@@ -97,14 +97,6 @@ const (
 	NextAdvance
 )
 
-// Ack is an acknowledgement.
-type Ack struct {
-	Next   uint32 // every number before it has arrived
-	Seen   uint64 // bit i: number Next+1+i has arrived
-	Credit uint64 // bytes granted in all (compare MAX_DATA, RFC 9000 §4.1)
-	Alone  bool   // it did not travel with a segment of a message
-}
-
 // Keys of microproto.Options, with the micro-protocols that read them. OptionAckDelay is the
 // longest delay of an acknowledgement (default a quarter of the RTO floor), in Synchronous of a
 // grant (default 200 µs).
@@ -123,7 +115,7 @@ const (
 	OptionRTOInitial    = "rto.initial.ns"     // RTTEstimation: at first (default 50 floors, at most 1 s)
 	OptionRTOMax        = "rto.max.ns"         // RTTEstimation: limit of the back-off (default 1 min, RFC 6298 §2.5; at least the floor)
 	OptionGranularity   = "rto.granularity.ns" // RTTEstimation: G of RFC 6298, the smallest margin (default 100 µs)
-	OptionSelective     = "recovery.selective" // Retransmit: 1: selective recovery with a congestion window (default 0)
+	OptionSelective     = "recovery.selective" // DuplicateAck: 1: selective recovery, as without this row (default 0)
 	OptionProbeMargin   = "probe.margin.ns"    // RTTEstimation: the same for tail-loss probes (default 0: none are sent)
 )
 

@@ -54,7 +54,7 @@ func newTrainFlights(tb require.TestingT, o microproto.Options, train int, names
 	f.rig = newTrainRig(tb, append(slices.Clone(syncInter), names...), all, 160, train, 1, mptest.Faults{Delay: way})
 	at, flags := offsetOf(f.ends[0], attrNumber), offsetOf(f.ends[0], attrFlags)
 	f.OnFrame = func(end int, frame microproto.Frame) bool {
-		if end != 0 || frame.Data[flags] != flagData {
+		if end != 0 || frame.Data[flags]&flagData == 0 {
 			return true
 		}
 		n := binary.BigEndian.Uint32(frame.Data[at:]) - f.first + 1

@@ -39,7 +39,7 @@ func oracleTrace(t *testing.T, seed uint64) (did []transmission, o *oracle, r *r
 	o = newOracle(w.shared.Unit, total, 3, first, floor, granularity, most)
 	number, flags := offsetOf(r.ends[0], attrNumber), offsetOf(r.ends[0], attrFlags)
 	r.OnFrame = func(end int, f microproto.Frame) bool {
-		if end == 0 && f.Data[flags] == flagData {
+		if end == 0 && f.Data[flags]&flagData != 0 {
 			did = append(did, transmission{r.Clock.Now(), int(binary.BigEndian.Uint32(f.Data[number:])) - 1})
 		}
 		return true

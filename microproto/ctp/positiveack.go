@@ -1,16 +1,25 @@
 package ctp
 
-import "github.com/p2pdc/p2pdc/microproto"
+import (
+	"encoding/binary"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
 
 // PositiveAck acknowledges segments and grants credit: a cumulative number, a bitmap of the 64
 // numbers after the first missing one, and the bytes granted in all. Every segment carries
 // them. Without segments in that direction they are sent alone: at once if a segment is out of
 // order, in the next Advance if a message has ended, otherwise after OptionAckEvery segments or
 // OptionAckDelay. Credit is cumulative, so the next grant repairs a lost one.
+//
+// An acknowledgement alone has the numbers behind the bitmap in its payload, as far as segments have
+// arrived. A segment of a message that leaves them out says so, and does not replace an
+// acknowledgement alone.
 type PositiveAck struct {
 	named
 	initialGrant uint64
 	limit        uint64
+	longest      uint64 // message that both ends take
 	every        int
 	ackSchedule
 
@@ -19,16 +28,34 @@ type PositiveAck struct {
 	seen   microproto.Attr[uint64]
 	credit microproto.Attr[uint64]
 
+	total          microproto.Attr[uint32]
 	each           *bool
 	grant, granted *uint64
 	sent, expected *uint32
-	seenCell       *uint64
+	seenCell       *arrivals
 
 	advertised uint64 // credit of the last acknowledgement
 	arrived    int    // segments of the last train that are not yet counted
+
+	most   int                             // bytes of the bitmap in a payload
+	beyond [beyondHeader + mostBeyond]byte // the payload of the next
 }
 
-const flagData = 1 // the segment is part of a message
+// Flags of a segment.
+const (
+	flagData = 1 // it is part of a message
+	flagMore = 2 // more segments have arrived than it reports
+	// maskCopy << copyShift is the number of the copy that arrived last, see copyNumber.
+	copyShift = 2
+)
+
+// The payload of an acknowledgement alone: a number, and a bitmap. Bit i of byte k says that 8·k + i numbers
+// after it has arrived.
+const (
+	beyondHeader = 4
+	mostBeyond   = fifoWindow / 8
+	seenNumbers  = 64 // numbers that the bitmap in the header reports
+)
 
 var (
 	ackTimer = microproto.NewEvent[*ackSchedule]("ctp.ack.timer")
@@ -36,18 +63,22 @@ var (
 )
 
 func newPositiveAck(s *settings) microproto.MicroProtocol {
-	return &PositiveAck{named: s.named, initialGrant: s.queue(OptionPeerReceive), limit: s.queue(OptionReceive),
+	p := &PositiveAck{named: s.named, initialGrant: s.queue(OptionPeerReceive), limit: s.queue(OptionReceive),
 		every: option(s, OptionAckEvery, 2, 1, 1<<20), ackSchedule: ackSchedule{delay: s.ackDelay()}}
+	p.longest = min(longestMessage(s), p.limit-messageCost, p.initialGrant-messageCost)
+	return p
 }
 
 // Attach implements microproto.MicroProtocol.
 func (p *PositiveAck) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
+	b.Version(2)
 	lookupCell(b, cellSentNext, &p.sent)
 	lookupCell(b, cellExpected, &p.expected)
 	lookupCell(b, cellGrant, &p.grant)
 	lookupCell(b, cellCredit, &p.granted)
-	lookupCell(b, cellSeen, &p.seenCell)
+	lookupCell(b, cellArrived, &p.seenCell)
+	lookupAttr(b, attrTotal, &p.total)
 	declareCell(b, cellAckEach, &p.each, false)
 	wireAttr(b, attrFlags, &p.flags)
 	wireAttr(b, "ack.next", &p.next)
@@ -63,8 +94,9 @@ func (p *PositiveAck) Attach(b *microproto.Binder) error {
 		Expect: func(_ *microproto.Exec, m *microproto.Message) bool { return p.refusal(m) == "" },
 		Ends:   p.isAlone, Take: p.take, Priority: microproto.Early,
 	})
-	bind(b, microproto.OpenSession, func(*microproto.Exec, struct{}) {
+	bind(b, microproto.OpenSession, func(x *microproto.Exec, _ struct{}) {
 		*p.grant, p.advertised = p.initialGrant, p.limit
+		p.most = min(mostBeyond, int(min(p.longest, uint64(x.MaxPayload()&^7)))-beyondHeader)
 	})
 	bind(b, microproto.SegmentFromUser, func(_ *microproto.Exec, m *microproto.Message) {
 		p.flags.Set(m, flagData)
@@ -83,20 +115,55 @@ func (p *PositiveAck) Attach(b *microproto.Binder) error {
 }
 
 func (p *PositiveAck) fillHeader(x *microproto.Exec, m *microproto.Message) {
-	p.writeHeader(m)
+	if p.writeHeader(m); p.isAlone(m) {
+		p.writeBeyond(x, m)
+	}
 	p.wrote(x, m)
 }
 
 func (p *PositiveAck) writeHeader(m *microproto.Message) {
-	p.next.Set(m, *p.expected)
-	p.seen.Set(m, *p.seenCell)
+	next := *p.expected
+	p.next.Set(m, next)
+	p.seen.Set(m, p.seenCell.from(next+1))
 	p.credit.Set(m, *p.granted)
+	flags := p.flags.Get(m)&flagData | p.seenCell.copy<<copyShift
+	if p.seenCell.behind(next+1) > seenNumbers {
+		flags |= flagMore
+	}
+	p.flags.Set(m, flags)
+}
+
+// writeBeyond gives an acknowledgement alone its payload, if segments behind the bitmap have arrived.
+func (p *PositiveAck) writeBeyond(x *microproto.Exec, m *microproto.Message) {
+	first := *p.expected + 1 + seenNumbers
+	n := p.seenCell.behind(first)
+	if n == 0 || p.most <= 0 {
+		return
+	}
+	told := n <= 8*p.most
+	n = min(n, 8*p.most)
+	binary.BigEndian.PutUint32(p.beyond[:], first)
+	bitmap := p.beyond[beyondHeader:]
+	for i := 0; i < n; i += 64 {
+		binary.LittleEndian.PutUint64(bitmap[i/8:], p.seenCell.from(first+uint32(i)))
+	}
+	m.Payload = p.beyond[:beyondHeader+(n+7)/8]
+	if x.Own(m) != nil { // there is no frame now
+		m.Payload = nil
+		return
+	}
+	p.total.Set(m, uint32(len(m.Payload))) // a complete message for Resize
+	if told {
+		p.flags.Set(m, p.flags.Get(m)&^flagMore)
+	}
 }
 
 // wrote notes that a segment carries the acknowledgement.
-func (p *PositiveAck) wrote(x *microproto.Exec, _ *microproto.Message) {
+func (p *PositiveAck) wrote(x *microproto.Exec, m *microproto.Message) {
 	p.advertised = *p.granted
-	p.carried(x)
+	if p.flags.Get(m)&(flagData|flagMore) != flagData|flagMore {
+		p.carried(x)
+	}
 }
 
 func (p *PositiveAck) receive(x *microproto.Exec, m *microproto.Message) {
@@ -112,8 +179,9 @@ func (p *PositiveAck) receive(x *microproto.Exec, m *microproto.Message) {
 
 // refusal returns why a segment is dropped, "" if it is not.
 func (p *PositiveAck) refusal(m *microproto.Message) string {
-	switch flags := p.flags.Get(m); {
-	case flags&^flagData != 0 || flags == 0 && len(m.Payload) > 0:
+	switch n, flags := len(m.Payload), p.flags.Get(m); {
+	case flags > flagData|flagMore|maskCopy<<copyShift ||
+		flags&flagData == 0 && n != 0 && (n <= beyondHeader || n > beyondHeader+mostBeyond):
 		return "malformed acknowledgement"
 	case before(*p.sent, p.next.Get(m)):
 		return "acknowledgement of a segment not sent"
@@ -130,7 +198,12 @@ func (p *PositiveAck) take(x *microproto.Exec, m *microproto.Message) {
 	if *p.each {
 		p.arrived = m.Segments()
 	}
-	microproto.Raise(x, AckArrived, Ack{Next: p.next.Get(m), Seen: p.seen.Get(m), Credit: *p.grant, Alone: p.isAlone(m)})
+	a := Ack{Next: p.next.Get(m), Seen: p.seen.Get(m), Credit: *p.grant, Alone: p.isAlone(m),
+		More: p.flags.Get(m)&flagMore != 0, Copy: p.flags.Get(m) >> copyShift}
+	if a.Alone && len(m.Payload) > beyondHeader {
+		a.First, a.Beyond = binary.BigEndian.Uint32(m.Payload), m.Payload[beyondHeader:]
+	}
+	microproto.Raise(x, AckArrived, a)
 }
 
 func (p *PositiveAck) request(x *microproto.Exec, u Urgency) {

@@ -11,17 +11,17 @@ type ReliableFIFO struct {
 	limit         uint64
 	hold          microproto.HoldBit
 	number        microproto.Attr[uint32]
+	copy          microproto.Attr[uint8]
 	offset, total microproto.Attr[uint32]
 	expected      *uint32
-	seen          *uint64
+	arrived       *arrivals
 	consumed      *uint64
 	taken         *uint64
 	credit        *uint64
 
 	stored  uint64                // bytes stored in all
 	early   []*microproto.Message // held, by number modulo fifoWindow; nil before the first
-	held    int
-	maxHeld int // a part of the pool
+	maxHeld int                   // a part of the pool
 }
 
 // fifoWindow bounds how far the number of a segment may be ahead of the expected one.
@@ -35,10 +35,11 @@ func newReliableFIFO(s *settings) microproto.MicroProtocol {
 func (f *ReliableFIFO) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
 	lookupAttr(b, attrNumber, &f.number)
+	lookupAttr(b, attrCopy, &f.copy)
 	lookupAttr(b, attrOffset, &f.offset)
 	lookupAttr(b, attrTotal, &f.total)
 	lookupCell(b, cellExpected, &f.expected)
-	lookupCell(b, cellSeen, &f.seen)
+	lookupCell(b, cellArrived, &f.arrived)
 	lookupCell(b, cellConsumed, &f.consumed)
 	lookupCell(b, cellTaken, &f.taken)
 	lookupCell(b, cellCredit, &f.credit)
@@ -70,29 +71,30 @@ func (f *ReliableFIFO) costOf(m *microproto.Message) uint64 {
 
 // expectsAlone and takeAlone are the common case: a message of one segment, which is the next and fits.
 func (f *ReliableFIFO) expectsAlone(_ *microproto.Exec, m *microproto.Message) bool {
-	return f.number.Get(m) == *f.expected && f.held == 0 && f.stored+f.costOf(m)-*f.consumed <= f.limit
+	return f.number.Get(m) == *f.expected && f.arrived.count == 0 && f.stored+f.costOf(m)-*f.consumed <= f.limit
 }
 
 func (f *ReliableFIFO) takeAlone(x *microproto.Exec, m *microproto.Message) {
 	f.stored += f.costOf(m)
-	f.advance()
+	f.arrived.copy = f.copy.Get(m) >> 1 & maskCopy
+	*f.expected++
 	microproto.Raise(x, AckRequested, NextAdvance)
 }
 
 func (f *ReliableFIFO) receive(x *microproto.Exec, m *microproto.Message) {
 	number, segments, cost := f.number.Get(m), m.Segments(), f.costOf(m)
 	ahead := int32(number - *f.expected)
-	if segments > 1 && (ahead != 0 || f.held > 0 || f.stored+cost-*f.consumed > f.limit) {
+	if segments > 1 && (ahead != 0 || f.arrived.count > 0 || f.stored+cost-*f.consumed > f.limit) {
 		f.splitTrain(x, m)
 		return
 	}
 	switch {
-	case ahead < 0 || ahead > 0 && ahead < fifoWindow && f.held > 0 && f.early[number%fifoWindow] != nil:
+	case ahead < 0 || ahead > 0 && ahead < fifoWindow && f.arrived.has(number):
 		// Its acknowledgement was lost or delayed.
 		microproto.Raise(x, AckRequested, Now)
 		x.Drop(m, "duplicate")
 		return
-	case ahead >= fifoWindow || ahead > 0 && f.held >= f.maxHeld:
+	case ahead >= fifoWindow || ahead > 0 && f.arrived.count >= f.maxHeld:
 		x.Drop(m, "beyond the window")
 		return
 	case f.stored+cost-*f.consumed > f.limit:
@@ -101,22 +103,20 @@ func (f *ReliableFIFO) receive(x *microproto.Exec, m *microproto.Message) {
 		return
 	}
 	f.stored += cost
+	f.arrived.copy = f.copy.Get(m) >> 1 & maskCopy
 	if ahead > 0 {
 		if f.early == nil { // most sessions never receive a segment out of order
 			f.early = make([]*microproto.Message, fifoWindow)
 		}
 		f.early[number%fifoWindow] = m
-		f.held++
-		if ahead <= 64 {
-			*f.seen |= 1 << (ahead - 1)
-		}
+		f.arrived.add(number)
 		x.Hold(m, f.hold)
 		microproto.Raise(x, AckRequested, Now)
 		return
 	}
 	urgency := Soon
 	switch {
-	case f.held > 0:
+	case f.arrived.count > 0:
 		urgency = Now
 	case f.offset.Get(m)+uint32(m.Length()) == f.total.Get(m):
 		urgency = NextAdvance
@@ -124,21 +124,17 @@ func (f *ReliableFIFO) receive(x *microproto.Exec, m *microproto.Message) {
 	if segments > 1 { // no segment is held
 		*f.expected += uint32(segments)
 	} else {
-		f.advance()
+		*f.expected++
 		if x.Held(m)&f.hold != 0 {
 			x.Release(m, f.hold)
 		}
 	}
 	// Held segments continue after this chain, and so after this segment, in order.
-	for f.held > 0 {
-		p := &f.early[*f.expected%fifoWindow]
-		if *p == nil {
-			break
-		}
-		e := *p
-		*p = nil
-		f.held--
-		f.advance()
+	for f.arrived.has(*f.expected) {
+		e := f.early[*f.expected%fifoWindow]
+		f.early[*f.expected%fifoWindow] = nil
+		f.arrived.remove(*f.expected)
+		*f.expected++
 		x.Release(e, f.hold)
 	}
 	microproto.Raise(x, AckRequested, urgency)
@@ -162,11 +158,3 @@ func (f *ReliableFIFO) splitTrain(x *microproto.Exec, m *microproto.Message) {
 
 // segmentSplit is raised for each segment of a train that ReliableFIFO splits.
 var segmentSplit = microproto.NewEvent[*microproto.Message]("ctp.segment.split")
-
-func (f *ReliableFIFO) advance() {
-	*f.expected++
-	*f.seen >>= 1
-	if f.held > 0 && f.early[(*f.expected+64)%fifoWindow] != nil {
-		*f.seen |= 1 << 63
-	}
-}

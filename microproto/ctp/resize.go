@@ -53,8 +53,11 @@ type assembled struct {
 var messageAssembled = microproto.NewEvent[*assembled]("ctp.message.assembled")
 
 func newResize(s *settings) microproto.MicroProtocol {
-	most := option[uint64](s, OptionMessageMax, defaultMessageMax, 0, math.MaxInt32)
-	return &Resize{named: s.named, max: min(most, s.queue(OptionReceive)-messageCost)}
+	return &Resize{named: s.named, max: min(longestMessage(s), s.queue(OptionReceive)-messageCost)}
+}
+
+func longestMessage(s *settings) uint64 {
+	return option[uint64](s, OptionMessageMax, defaultMessageMax, 0, math.MaxInt32)
 }
 
 // Attach implements microproto.MicroProtocol.

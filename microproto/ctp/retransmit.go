@@ -2,7 +2,6 @@ package ctp
 
 import (
 	"math"
-	"math/bits"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/fifo"
@@ -10,15 +9,14 @@ import (
 	"github.com/p2pdc/p2pdc/trace"
 )
 
-// Retransmit retains segments until they are acknowledged, and sends lost ones again: at once
-// when three later ones have arrived (the threshold of RFC 5681 §3.2, counted in the bitmap as
-// in RFC 6675), otherwise after the time-out of RTTEstimation (RFC 6298 §5). After a time-out
-// it sends the outstanding segments again as acknowledgements arrive, two for each. It never
-// gives up: the heartbeat of the control channel decides that a peer is lost.
+// Retransmit retains segments until they are acknowledged, and sends lost ones again: selectively, by what
+// has arrived and by the times of transmission (see selective), otherwise after the time-out of RTTEstimation
+// (RFC 6298 §5). A segment that is sent again carries the number of its copy, which acknowledgements return. It never gives up: the heartbeat of the control channel decides that a peer is lost.
 //
-// With DuplicateAck in the composite, duplicates are counted instead of the bitmap; with a
-// congestion window, retransmissions obey it. The bitmap then only prevents retransmission of
-// segments that have arrived, unless OptionSelective asks for selective recovery.
+// With DuplicateAck in the composite, duplicates are counted instead, unless OptionSelective is 1. The
+// bitmap then only prevents retransmission of segments that have arrived, and after a time-out the
+// outstanding segments are sent again as acknowledgements arrive. With a congestion window,
+// retransmissions obey it.
 //
 // When RTTEstimation gives a time-out for probes, the oldest missing segment is sent again that
 // long after the last transmission: no later segment can show that one of the last is lost (tail-loss
@@ -32,22 +30,22 @@ type Retransmit struct {
 	named
 	maxBytes, maxCount int
 
-	hold                       microproto.HoldBit
-	retained, flags            microproto.Attr[uint8]
-	probe                      microproto.Attr[uint8]
-	number                     microproto.Attr[uint32]
-	sent                       microproto.Attr[uint64]
-	copies                     microproto.Attr[uint32]
-	end                        microproto.Attr[uint64]
-	sentNext                   *uint32
-	grant                      *uint64
-	rto, probeTimeout          *time.Duration
-	smoothed                   *time.Duration
-	pause                      *bool
-	ackedTo, sentTo, limit     *uint64
-	sentAt                     *microproto.Instant
-	countDuplicates, timerKept *bool
-	ackedTrain                 *int
+	hold                   microproto.HoldBit
+	retained, flags        microproto.Attr[uint8]
+	copyOf                 microproto.Attr[uint8]
+	number                 microproto.Attr[uint32]
+	sent                   microproto.Attr[uint64]
+	copies                 microproto.Attr[uint32]
+	end                    microproto.Attr[uint64]
+	sentNext               *uint32
+	grant                  *uint64
+	rto, probeTimeout      *time.Duration
+	smoothed               *time.Duration
+	pause                  *bool
+	ackedTo, sentTo, limit *uint64
+	sentAt                 *microproto.Instant
+	timerKept              *bool
+	ackedTrain             *int
 
 	position          uint64 // after the last entry
 	timerWasKept      bool   // value of timerKept when the window last moved
@@ -55,7 +53,11 @@ type Retransmit struct {
 	messages          int    // of the entries
 	entries           fifo.Queue[entry]
 	una               uint32             // number of the first entry (SND.UNA)
+	arrived           arrivals           // behind the first entry
+	reported          uint32             // the last acknowledgement reports the segments before it
 	prompt            uint32             // segments before it were reported when they arrived
+	copy              uint8              // Copy of the last acknowledgement
+	single            bool               // it reports one arrival, so that is the copy
 	passed            int                // entries within the window; it holds the others
 	inFlight, inCount int                // unacknowledged payload bytes and segments within the window
 	expiry                               // at timeoutAt, tail.due or selective.due
@@ -78,7 +80,6 @@ type Retransmit struct {
 type entry struct {
 	m          *microproto.Message
 	length     int32
-	sacked     bool
 	state      lossState
 	order      uint32 // of its last transmission, see selective
 	round      uint32 // Retransmit.round when it was last sent again
@@ -89,15 +90,14 @@ type entry struct {
 var retransmitTimer = microproto.NewEvent[*Retransmit]("ctp.retransmit.timer")
 
 const (
-	reorderThreshold = 3
-	maxProbeDelay    = time.Second
-	maxWaiting       = 64 // segments that wait for the window
+	againForEach  = 2 // segments that may be sent again for each that arrives
+	maxProbeDelay = time.Second
+	maxWaiting    = 64 // segments that wait for the window
 )
 
 func newRetransmit(s *settings) microproto.MicroProtocol {
 	return &Retransmit{named: s.named, maxBytes: option(s, OptionInFlight, 2<<20, 1, 1<<40),
-		maxCount:  option(s, OptionInFlightCount, 1024, 1, fifoWindow),
-		selective: selective{option: option(s, OptionSelective, 0, 0, 1) == 1}}
+		maxCount: option(s, OptionInFlightCount, 1024, 1, fifoWindow)}
 }
 
 // Attach implements microproto.MicroProtocol.
@@ -111,7 +111,7 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 	lookupCell(b, cellPause, &r.pause)
 	// Half of the pool is reserved for incoming segments.
 	r.maxEntries = max(1, b.Limits().Messages/2)
-	wireAttr(b, "retransmit.probe", &r.probe)
+	wireAttr(b, attrCopy, &r.copyOf)
 	r.sent = microproto.LocalAttr[uint64](b, attrSent)
 	r.copies = microproto.LocalAttr[uint32](b, attrCopies)
 	r.end = microproto.LocalAttr[uint64](b, attrEnd)
@@ -122,10 +122,9 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 	declareCell(b, cellSentTo, &r.sentTo, 0)
 	declareCell(b, cellLimit, &r.limit, math.MaxUint64)
 	declareCell(b, cellSentAt, &r.sentAt, 0)
-	declareCell(b, cellCountDuplicates, &r.countDuplicates, false)
 	declareCell(b, cellKeepTimer, &r.timerKept, false)
 	declareCell(b, cellAckedTrain, &r.ackedTrain, 1)
-	declareCell(b, cellSelective, &r.selective.on, r.selective.option)
+	declareCell(b, cellSelective, &r.selective.on, true)
 	declareCell(b, cellLeft, &r.selective.left, 0)
 	declareCell(b, microproto.CellRetransmitted, &r.resent, 0)
 	r.hold = b.HoldBit("Retransmit.window")
@@ -136,6 +135,7 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 	microproto.Bind(b, microproto.OpenSession, microproto.Early, func(*microproto.Exec, struct{}) {
 		r.una, r.position = *r.sentNext, *r.sentTo
 		r.recover, r.nextRetry = r.una, r.una
+		r.reported = r.una + fifoWindow
 		s := &r.selective
 		s.first, s.beyond, s.highest, s.end, s.counted = r.una, r.una, r.una, r.una, r.una
 	})
@@ -178,11 +178,14 @@ func (r *Retransmit) retain(x *microproto.Exec, m *microproto.Message) {
 	r.updatePause()
 }
 
+// bounded reports whether the composite has a congestion window.
+func (r *Retransmit) bounded() bool { return *r.limit != math.MaxUint64 }
+
 // fits reports whether a new segment or train may be sent now.
 func (r *Retransmit) fits(m *microproto.Message, k, n int) bool {
 	// Segments released by an acknowledgement may not be transmitted yet. A congestion window
 	// keeps the order itself.
-	first := *r.sentNext == r.number.Get(m) || *r.limit != math.MaxUint64
+	first := *r.sentNext == r.number.Get(m) || r.bounded()
 	return r.passed == r.entries.Len() && r.room(k, n) && first
 }
 
@@ -195,6 +198,21 @@ func (r *Retransmit) add(x *microproto.Exec, m *microproto.Message, k, n int) {
 	for i := range k {
 		r.entries.Push(entry{m: m, length: int32(min(m.Unit(), n-i*m.Unit()))})
 	}
+}
+
+// The header of Retransmit: a request for an acknowledgement, because a Send waits for credit, and behind that bit the
+// number of the copy.
+const (
+	probeRequest = 1
+	maskCopy     = 3
+)
+
+// copyNumber returns 0 for a segment that is sent for the first time, and 1, 2, 3, 1, … for the transmissions after it.
+func copyNumber(copies uint32) uint8 {
+	if copies == 0 {
+		return 0
+	}
+	return uint8(1 + (copies-1)%maskCopy)
 }
 
 // probePriority lets Retransmit answer a probe before the acknowledgement in the same segment is processed.
@@ -214,7 +232,7 @@ func (r *Retransmit) sentAlone(x *microproto.Exec, m *microproto.Message) {
 }
 
 func (r *Retransmit) expectsAlone(_ *microproto.Exec, m *microproto.Message) bool {
-	return r.probe.Get(m) == 0
+	return r.copyOf.Get(m)&probeRequest == 0
 }
 
 // flow reports the fixed window. WindowCongestionControl replaces what it knows better.
@@ -234,7 +252,8 @@ func (r *Retransmit) updatePause() {
 
 // room reports whether k segments of n bytes fit the window, admit counts them as in flight.
 func (r *Retransmit) room(k, n int) bool {
-	return r.inCount == 0 || r.inCount+k <= r.maxCount && r.inFlight+n <= r.maxBytes
+	return r.inCount == 0 ||
+		r.passed+k <= fifoWindow && r.inCount+k <= r.maxCount && r.inFlight+n <= r.maxBytes
 }
 
 func (r *Retransmit) admit(k, n int) {
@@ -245,9 +264,9 @@ func (r *Retransmit) admit(k, n int) {
 
 func (r *Retransmit) transmitting(x *microproto.Exec, m *microproto.Message) {
 	if r.flags.Get(m)&flagData == 0 {
-		r.probe.Set(m, 0)
+		r.copyOf.Set(m, 0)
 		if r.probing {
-			r.probe.Set(m, 1)
+			r.copyOf.Set(m, probeRequest)
 			r.probing = false
 		}
 		return
@@ -255,12 +274,14 @@ func (r *Retransmit) transmitting(x *microproto.Exec, m *microproto.Message) {
 	n, k := r.number.Get(m), m.Segments()
 	if r.sent.Has(m) {
 		r.copies.Set(m, r.copies.Get(m)+1)
+		r.copyOf.Set(m, copyNumber(r.copies.Get(m))<<1)
 		*r.resent++
 	} else if !before(n, *r.sentNext) {
 		*r.sentNext = n + uint32(k)
 		*r.sentTo = r.end.Get(m)
 	}
 	previous := microseconds(microproto.Instant(r.sent.Get(m)))
+	oldest := *r.selective.on && n == r.una && r.sent.Has(m)
 	r.sent.Set(m, uint64(x.Now()))
 	*r.sentAt = x.Now()
 	if r.tail.at == 0 && r.tail.probes > 0 && n == r.tail.number {
@@ -272,11 +293,11 @@ func (r *Retransmit) transmitting(x *microproto.Exec, m *microproto.Message) {
 		e := r.entries.At(int(n-r.una) + i)
 		e.sentBefore, e.order, e.previous = *r.sentNext, r.selective.order, previous
 	}
-	r.arm(x, false)
+	r.arm(x, oldest)
 }
 
 func (r *Retransmit) answerProbe(x *microproto.Exec, m *microproto.Message) {
-	if r.probe.Get(m) != 0 {
+	if r.copyOf.Get(m)&probeRequest != 0 {
 		microproto.Raise(x, AckRequested, Now)
 	}
 }
@@ -290,19 +311,21 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 	if n < 0 {
 		return // older than one that arrived before
 	}
-	r.prompt = r.una + maxJudged
-	if r.entries.Len() == 0 && !r.blocked && !*r.selective.on {
+	r.prompt, r.reported, r.copy = r.reported, a.reported(), a.Copy
+	r.single = *r.selective.on && a.single(&r.arrived, r.una)
+	if r.entries.Len() == 0 && !r.blocked {
 		*r.ackedTrain, r.timeoutAt, r.tail.due = 1, 0, 0
 		return // this end only receives
 	}
-	if n > maxJudged && r.copies.Get(r.entries.Front().m) == 0 {
-		r.prompt = r.una + uint32(n)
+	if before(r.prompt, a.Next) && r.copies.Get(r.entries.Front().m) == 0 {
+		r.prompt = a.Next
 	}
-	r.sample(x, n, a.Seen)
-	r.judgeProbe(x, n, a.Seen)
+	r.sample(x, n, a)
+	r.judgeProbe(x, n, a)
 	r.tail.off = r.tail.off && n == 0
 	n = r.splitAtAck(x, n)
 	*r.ackedTrain = 1
+	inFlight := r.inCount
 	for i := 0; i < n; {
 		m := r.entries.Front().m
 		*r.ackedTrain = max(*r.ackedTrain, m.Segments())
@@ -312,7 +335,8 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 				r.arrive(x, e, r.una)
 				*r.selective.left -= e.bytes(x)
 			}
-			r.leaveFlight(e)
+			r.leaveFlight(e, r.una)
+			r.arrived.remove(r.una)
 			r.entries.Drop()
 			r.una++
 			r.passed--
@@ -323,26 +347,29 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 		microproto.Raise(x, microproto.SegmentAcked, m)
 		x.Done(m)
 	}
-	r.markReceived(x, a.Seen)
+	r.markReceived(x, a.Next+1, a.Seen)
+	for i := 0; i < len(a.Beyond); i += 8 {
+		r.markReceived(x, a.First+8*uint32(i), a.word(i))
+	}
 	if n > 0 {
 		if before(r.recover, r.una) { // keep it close, numbers wrap
 			r.recover, r.nextRetry = r.una, r.una
 		}
+		r.selective.keepClose(r.una)
 		r.planProbe(x)
 		if r.inCount > 0 {
 			r.arm(x, !*r.timerKept)
-		}
-		if *r.limit == math.MaxUint64 {
-			r.resumeRecovery(x, 2*n)
+		} else {
+			r.timeoutAt = 0 // those that wait for the window are sent now
 		}
 	}
-	switch {
-	case *r.selective.on:
-		if r.judgeLosses(x, bits.OnesCount64(a.Seen)); r.selective.due != 0 {
+	if *r.selective.on && r.mayLose() {
+		if r.judgeLosses(x); r.selective.due != 0 {
 			r.arm(x, false)
 		}
-	case !*r.countDuplicates:
-		r.detectLosses(x, a.Seen)
+		if r.selective.most = againForEach * max(1, inFlight-r.inCount); !r.bounded() {
+			r.sendLost(x)
+		}
 	}
 	for r.passed < r.entries.Len() {
 		m := r.entries.At(r.passed).m
@@ -361,69 +388,7 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 	}
 }
 
-// sample raises SegmentSampled for the newest segment that this acknowledgement is the first to
-// acknowledge. A segment that arrived earlier and could not be reported is none: either it was beyond the bitmap, or
-// the oldest segment is acknowledged only now because it had to be sent again.
-func (r *Retransmit) sample(x *microproto.Exec, n int, seen uint64) {
-	newest := -1
-	if seen != 0 {
-		newest = n + 64 - bits.LeadingZeros64(seen) // bit i is entry n+1+i
-	}
-	reported := newest >= 0 && newest < r.transmitted() && before(r.una+uint32(newest), r.prompt)
-	if !reported || r.entries.At(newest).sacked {
-		newest = n - 1
-	}
-	if newest < 0 || newest >= r.entries.Len() || r.entries.At(newest).sacked {
-		return
-	}
-	if newest < n && r.copies.Get(r.entries.Front().m) > 0 {
-		newest = 0
-	}
-	microproto.Raise(x, SegmentSampled, r.entries.At(newest).m)
-}
-
 func (r *Retransmit) transmitted() int { return int(*r.sentNext - r.una) }
-
-func (r *Retransmit) leaveFlight(e *entry) {
-	if !e.sacked {
-		e.sacked = true
-		r.inCount--
-		r.inFlight -= int(e.length)
-	}
-}
-
-func (r *Retransmit) markReceived(x *microproto.Exec, seen uint64) {
-	for sent := r.transmitted(); seen != 0; seen &= seen - 1 {
-		i := 1 + bits.TrailingZeros64(seen)
-		if i >= sent {
-			return // beyond the segments sent
-		}
-		e := r.entries.At(i)
-		if *r.selective.on {
-			r.arrive(x, e, r.una+uint32(i))
-		}
-		r.leaveFlight(e)
-	}
-}
-
-// detectLosses sends segments again after which three sent later have arrived.
-func (r *Retransmit) detectLosses(x *microproto.Exec, seen uint64) {
-	last := min(64-bits.LeadingZeros64(seen), r.transmitted()-1)
-	for i := 0; i < last && bits.OnesCount64(seen>>max(i-1, 0)) >= reorderThreshold; i++ {
-		e := r.entries.At(i)
-		if e.sacked || x.Held(e.m) != 0 {
-			continue
-		}
-		from := i
-		if r.copies.Get(e.m) > 0 {
-			from = max(i, int(int32(e.sentBefore-r.una))-1) // only segments sent after its last copy count
-		}
-		if from >= 64 || bits.OnesCount64(seen>>from) < reorderThreshold {
-			continue
-		}
-		r.resendLost(x, i, trace.ByDuplicates)
-	}
-}
 
 // resumeRecovery sends again up to n of the segments that were outstanding at a time-out, as far
 // as the congestion window allows.
@@ -434,7 +399,7 @@ func (r *Retransmit) resumeRecovery(x *microproto.Exec, n int) {
 	for ; n > 0 && before(r.nextRetry, r.recover); r.nextRetry++ {
 		i := int(r.nextRetry - r.una)
 		e := r.entries.At(i)
-		if e.sacked || e.round == r.round {
+		if r.has(i) || e.round == r.round {
 			continue
 		}
 		if !r.isolate(x, i) || r.end.Get(e.m) > *r.limit {
@@ -459,7 +424,7 @@ func (r *Retransmit) retransmitNamed(x *microproto.Exec, number uint32) {
 	if i < 0 || i >= r.transmitted() {
 		return
 	}
-	if e := r.entries.At(i); !e.sacked && r.copies.Get(e.m) == 0 {
+	if e := r.entries.At(i); !r.has(i) && r.copies.Get(e.m) == 0 {
 		r.resendLost(x, i, trace.ByName)
 	}
 }

@@ -1,8 +1,6 @@
 package ctp
 
 import (
-	"math"
-
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/trace"
 )
@@ -29,7 +27,8 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 		return
 	}
 	if r.selective.due != 0 && x.Now() >= r.selective.due && x.Now() < r.timeoutAt {
-		r.judgeLosses(x, 0)
+		r.judgeLosses(x)
+		r.selective.most = againForEach
 		microproto.Raise(x, WindowMoved, struct{}{})
 		r.arm(x, false)
 		return
@@ -47,13 +46,13 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 		r.tail = tail{off: true}
 		r.recordLoss(x, r.una+uint32(i), trace.ByTimeout)
 		r.beginRound()
-		if *r.selective.on {
+		if *r.selective.on && r.bounded() {
 			r.loseAll(x)
 		}
 		microproto.Raise(x, microproto.SegmentTimeout, e.m)
 		r.timerWasKept = *r.timerKept // the time-out has ended a recovery
 		r.resend(x, e)
-		if *r.limit != math.MaxUint64 {
+		if r.bounded() {
 			microproto.Raise(x, WindowMoved, struct{}{})
 		}
 	}
@@ -63,12 +62,7 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 // oldestMissing returns the oldest segment that has not arrived, made a message of its own. It returns false if there
 // is none, or if the pool has no messages for that; the next time-out then tries again.
 func (r *Retransmit) oldestMissing(x *microproto.Exec) (i int, ok bool) {
-	for i := range r.transmitted() {
-		if !r.entries.At(i).sacked {
-			return i, r.isolate(x, i)
-		}
-	}
-	return 0, false
+	return 0, r.transmitted() > 0 && r.isolate(x, 0)
 }
 
 // beginRound lets acknowledgements send again all that is outstanding.

@@ -1,20 +1,20 @@
 package ctp
 
 import (
+	"math"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/trace"
 )
 
-// selective is the state of selective recovery: Retransmit judges every segment by the bitmap and by the
+// selective is the state of selective recovery: Retransmit judges every segment by what has arrived and by the
 // times of transmission (RACK, RFC 8985 §6.2), and sends what is lost again as the bytes in the network
 // allow (RFC 6675 §4). It repairs all losses of a window in a round trip, also those of retransmissions,
 // where NewReno repairs one.
 type selective struct {
-	on     *bool
-	left   *uint64 // bytes of the window that are out of the network: arrived, or lost and not sent again
-	option bool
+	on   *bool
+	left *uint64 // bytes of the window that are out of the network: arrived, or lost and not sent again
 
 	order  uint32 // transmissions so far; a train is one
 	lost   int    // entries that are lost and not sent again
@@ -28,6 +28,7 @@ type selective struct {
 	least     time.Duration // the smallest round trip of a segment sent once
 	highest   uint32        // after the highest number known to have arrived
 	reordered bool          // a segment sent once has arrived after a later one
+	late      time.Duration // by how much such segments are later than those sent after them
 	needless  int           // round trips in which a retransmission was found needless
 	counted   uint32        // number at the end of the last of them
 	since     int           // reductions since then
@@ -36,6 +37,8 @@ type selective struct {
 	end     uint32             // number at the end of the recovery
 	due     microproto.Instant // when the next segment counts as lost; 0: none
 	must    bool               // the first retransmission of a recovery does not wait for the window
+
+	most int // segments that may be sent again now, where no congestion window bounds them
 
 	// What this recovery has sent again, and how much of that was needless.
 	again, arrived int
@@ -53,9 +56,8 @@ const (
 )
 
 const (
-	maxJudged  = 65 // segments from the first missing one on that a bitmap reports
-	reorderBy  = 4  // the reordering window is a multiple of a quarter of the smallest round trip
-	manyBefore = 3  // segments that have arrived after a missing one show that it is lost
+	reorderBy  = 4 // the reordering window is a multiple of a quarter of a round trip
+	manyBefore = 3 // segments that have arrived after a missing one show that it is lost
 	// persistence is the number of reductions after which the reordering window is small again.
 	persistence = 16
 )
@@ -84,7 +86,7 @@ func (r *Retransmit) setState(x *microproto.Exec, e *entry, to lossState) {
 
 // arrive counts an entry as arrived.
 func (r *Retransmit) arrive(x *microproto.Exec, e *entry, number uint32) {
-	if e.sacked {
+	if r.arrived.has(number) {
 		return
 	}
 	r.delivered(x, e, number)
@@ -102,12 +104,23 @@ func (r *Retransmit) delivered(x *microproto.Exec, e *entry, number uint32) {
 	rtt := x.Now().Sub(microproto.Instant(r.sent.Get(e.m)))
 	again, prompt := r.copies.Get(e.m) > 0, before(number, r.prompt)
 	switch {
+	case !again && before(number, s.highest):
+		s.reordered = true
+		if prompt {
+			r.arrivedLate(rtt)
+		}
 	case !again:
-		s.reordered = s.reordered || before(number, s.highest)
-	case rtt < s.least && microseconds(x.Now())-e.previous <= uint32(r.rto.Microseconds()):
-		// Sooner than a round trip: the transmission before has arrived.
+	case r.single && r.copy == copyNumber(r.copies.Get(e.m)):
+	case r.single || rtt < s.least && r.elapsed(x, e) <= *r.rto:
+		// An earlier transmission has arrived. Several arrivals in one acknowledgement show that only if it is sooner
+		// than a round trip.
+		if e.state == repairing { // after a time-out it is an outage
+			r.arrivedLate(r.elapsed(x, e))
+		}
 		r.refuted(x, e)
 		return
+	default:
+		return // an earlier transmission may have arrived
 	}
 	// The round trip may have become shorter since it was first measured.
 	if prompt && (s.least == 0 || rtt < s.least) {
@@ -120,6 +133,19 @@ func (r *Retransmit) delivered(x *microproto.Exec, e *entry, number uint32) {
 		if s.newest = e.order; prompt {
 			s.rtt = rtt
 		}
+	}
+}
+
+// elapsed returns the time since the transmission before the last.
+func (r *Retransmit) elapsed(x *microproto.Exec, e *entry) time.Duration {
+	return time.Duration(microseconds(x.Now())-e.previous) * time.Microsecond
+}
+
+// arrivedLate learns from a round trip of a segment that later ones have overtaken.
+func (r *Retransmit) arrivedLate(rtt time.Duration) {
+	s := &r.selective
+	if late := rtt - s.rtt; late > s.late/2 && !r.bounded() {
+		s.late, s.since = max(s.late, late), 0
 	}
 }
 
@@ -142,46 +168,69 @@ func (r *Retransmit) refuted(x *microproto.Exec, e *entry) {
 }
 
 // reorderWindow returns how much later than a round trip an acknowledgement may arrive (RFC 8985 §6.2,
-// step 4). The bitmap reports so many segments that have arrived.
-func (r *Retransmit) reorderWindow(arrived int) time.Duration {
+// step 4).
+func (r *Retransmit) reorderWindow() time.Duration {
 	s := &r.selective
-	if !s.reordered && (before(r.una, s.end) || arrived >= manyBefore) {
+	if !s.reordered && (before(r.una, s.end) || r.arrived.count >= manyBefore) {
 		return 0
 	}
-	return min(time.Duration(1+s.needless)*s.least/reorderBy, *r.smoothed)
+	quarters := time.Duration(1 + s.needless)
+	if r.bounded() {
+		return min(quarters*s.least/reorderBy, *r.smoothed)
+	}
+	return min(max(quarters**r.smoothed/reorderBy, s.late), *r.rto)
+}
+
+// mayLose reports whether losses can be found: segments have arrived after a missing one, or the oldest was sent
+// before one that has arrived.
+func (r *Retransmit) mayLose() bool {
+	s := &r.selective
+	return r.arrived.count > 0 || s.lost > 0 || s.due != 0 ||
+		r.transmitted() > 0 && before(r.entries.Front().order, s.newest)
 }
 
 // judgeLosses marks the segments that are lost: a later transmission has arrived, and their own
 // acknowledgement is overdue. The window is reduced once for all losses of a round trip, and again if a
 // retransmission is lost (RFC 5681 §4.3).
-func (r *Retransmit) judgeLosses(x *microproto.Exec, arrived int) {
+func (r *Retransmit) judgeLosses(x *microproto.Exec) {
 	s := &r.selective
 	s.due = 0
 	if s.newest == 0 {
 		return
 	}
-	wait := s.rtt + r.reorderWindow(arrived)
+	wait := s.rtt + r.reorderWindow()
 	some, reduce := false, false
-	for i := range min(r.transmitted(), maxJudged) {
-		e := r.entries.At(i)
-		if e.sacked || e.isLost() || !before(e.order, s.newest) || x.Held(e.m) != 0 {
+	end := r.reported
+	if before(*r.sentNext, end) {
+		end = *r.sentNext
+	}
+	for n := r.una; before(n, end); n = r.arrived.missing(n + 1) {
+		e := r.entries.At(int(n - r.una))
+		if e.isLost() || x.Held(e.m) != 0 {
 			continue // a held segment is not sent again yet
 		}
-		if at := microproto.Instant(r.sent.Get(e.m)).Add(wait); x.Now() < at {
-			if s.due == 0 || at < s.due {
-				s.due = at
+		at := microproto.Instant(r.sent.Get(e.m)).Add(wait)
+		overtaken := before(e.order, s.newest)
+		if overtaken && x.Now() < at && (s.due == 0 || at < s.due) {
+			s.due = at
+		}
+		if !overtaken || x.Now() < at {
+			if !before(n, s.highest) && r.copies.Get(e.m) == 0 {
+				break // those behind were sent later
 			}
 			continue
 		}
 		r.setState(x, e, detected)
-		r.recordLoss(x, r.una+uint32(i), trace.ByDuplicates)
-		if n := r.una + uint32(i); before(n, s.first) {
+		r.recordLoss(x, n, trace.ByDuplicates)
+		if before(n, s.first) {
 			s.first = n
 		}
 		some = true
 		reduce = reduce || !before(e.order, s.reduced)
 	}
-	r.judgeBeyond(x, wait)
+	if r.bounded() {
+		r.judgeBeyond(x, wait)
+	}
 	if reduce {
 		if !before(r.una, s.end) {
 			s.again, s.arrived = 0, 0
@@ -198,12 +247,13 @@ func (r *Retransmit) judgeLosses(x *microproto.Exec, arrived int) {
 // known later.
 func (r *Retransmit) judgeBeyond(x *microproto.Exec, wait time.Duration) {
 	s := &r.selective
-	if next := r.una + maxJudged; before(s.beyond, next) {
-		s.beyond = next
+	if before(s.beyond, r.reported) {
+		s.beyond = r.reported
 	}
 	for ; before(s.beyond, *r.sentNext); s.beyond++ {
-		e := r.entries.At(int(s.beyond - r.una))
-		if e.sacked || e.state >= unknown {
+		i := int(s.beyond - r.una)
+		e := r.entries.At(i)
+		if r.has(i) || e.state >= unknown {
 			continue
 		}
 		if !before(e.order, s.newest) || x.Now() < microproto.Instant(r.sent.Get(e.m)).Add(wait) {
@@ -213,12 +263,23 @@ func (r *Retransmit) judgeBeyond(x *microproto.Exec, wait time.Duration) {
 	}
 }
 
+// keepClose keeps numbers that have passed close to the oldest one in flight: numbers wrap.
+func (s *selective) keepClose(una uint32) {
+	if before(s.end, una) {
+		s.end = una
+	}
+	if before(s.counted, una) {
+		s.counted = una
+	}
+}
+
 // reduce records that the window is being reduced. Losses of segments sent until now do not reduce it again.
 func (r *Retransmit) reduce() {
 	s := &r.selective
 	s.reduced, s.end = s.order+1, *r.sentNext
 	if s.since++; s.since > persistence {
 		s.needless, s.since = 0, 0
+		s.late /= 2
 	}
 }
 
@@ -228,8 +289,15 @@ func (r *Retransmit) sendLost(x *microproto.Exec) {
 	if before(s.first, r.una) {
 		s.first = r.una
 	}
-	room := int64(*r.limit) - int64(*r.sentTo)
-	for ; s.lost > 0 && before(s.first, *r.sentNext); s.first++ {
+	room := int64(math.MaxInt64)
+	if r.bounded() {
+		room = int64(*r.limit) - int64(*r.sentTo)
+	}
+	most := math.MaxInt
+	if !r.bounded() {
+		most = s.most
+	}
+	for ; s.lost > 0 && most > 0 && before(s.first, *r.sentNext); s.first++ {
 		i := int(s.first - r.una)
 		e := r.entries.At(i)
 		if !e.isLost() {
@@ -239,6 +307,7 @@ func (r *Retransmit) sendLost(x *microproto.Exec) {
 			return
 		}
 		s.must = false
+		most--
 		if e.state == detected {
 			s.again++
 			microproto.Raise(x, microproto.SegmentLost, e.m)
@@ -250,7 +319,7 @@ func (r *Retransmit) sendLost(x *microproto.Exec) {
 // loseAll marks everything in flight as lost: the time-out has passed.
 func (r *Retransmit) loseAll(x *microproto.Exec) {
 	for i := range r.transmitted() {
-		if e := r.entries.At(i); !e.sacked {
+		if e := r.entries.At(i); !r.has(i) {
 			r.setState(x, e, timedOut)
 		}
 	}

@@ -27,7 +27,7 @@ func (s *SequencedSegment) Attach(b *microproto.Binder) error {
 	declareCell(b, cellNext, &s.next, s.first)
 	microproto.DeclareCell(b, cellSentNext, s.first)
 	microproto.DeclareCell(b, cellExpected, s.first)
-	microproto.DeclareCell(b, cellSeen, uint64(0))
+	microproto.DeclareCell(b, cellArrived, arrivals{})
 	b.Common(microproto.CommonCase{
 		Send: func(_ *microproto.Exec, m *microproto.Message) bool {
 			s.number.Set(m, *s.next)

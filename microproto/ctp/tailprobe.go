@@ -45,14 +45,14 @@ func (r *Retransmit) probeTail(x *microproto.Exec) {
 	r.arm(x, probes == 0)
 }
 
-// judgeProbe examines an acknowledgement of n segments and of those in seen. If it arrives much
+// judgeProbe examines an acknowledgement of n segments in order. If it arrives much
 // sooner after the first probe than a round trip, the segment itself had arrived.
-func (r *Retransmit) judgeProbe(x *microproto.Exec, n int, seen uint64) {
+func (r *Retransmit) judgeProbe(x *microproto.Exec, n int, a Ack) {
 	if r.tail.probes == 0 {
 		return
 	}
 	i := int(int32(r.tail.number - r.una))
-	if i >= n && (i-n-1 < 0 || i-n-1 > 63 || seen>>(i-n-1)&1 == 0) {
+	if i >= n && !a.has(r.tail.number) {
 		return
 	}
 	lost := i >= 0 && r.tail.at != 0 && x.Now().Sub(r.tail.at) >= *r.smoothed*3/4

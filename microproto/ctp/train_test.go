@@ -106,7 +106,7 @@ func TestLossWithinTrain(t *testing.T) {
 	got, _ := r.drain(1, 20_000)
 	require.Equal(t, [][]byte{pattern(20_000, 0)}, got)
 	require.EqualValues(t, 1, r.accepted(0))
-	require.EqualValues(t, 2, *r.ends[0].Protocol("Retransmit").(*Retransmit).resent)
+	require.EqualValues(t, 1, *r.ends[0].Protocol("Retransmit").(*Retransmit).resent)
 	require.NoError(t, r.Pair.Close())
 }
 

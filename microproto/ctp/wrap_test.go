@@ -48,7 +48,7 @@ func TestRecoveryWhereNumbersWrap(t *testing.T) {
 // first number.
 func TestFirstAcknowledgementBeyondHalfTheNumbers(t *testing.T) {
 	o := microproto.Options{OptionFirst: 1<<31 - 5}
-	r := newRig(t, syncEther, o, 1050, 1, calm).open()
+	r := newRig(t, syncInter, o, 1050, 1, calm).open()
 	r.Link.Partition(1, true)
 	_, err := r.send(0, tag, 1, pattern(20_000, 1))
 	require.NoError(t, err)
