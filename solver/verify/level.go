@@ -29,6 +29,7 @@ type level struct {
 type rows interface {
 	size() int
 	entries() int // an upper bound of the entries of all rows
+	diagonals() []float64
 	row(i int) (diagonal float64, column []int32, coupling []float64)
 	// between returns the sum of the entries for i and a neighbour j in both rows.
 	between(i, j int) float64
@@ -37,6 +38,8 @@ type rows interface {
 func (g *level) size() int { return len(g.diagonal) }
 
 func (g *level) entries() int { return len(g.column) }
+
+func (g *level) diagonals() []float64 { return g.diagonal }
 
 func (g *level) row(i int) (float64, []int32, []float64) {
 	lo, hi := g.start[i], g.start[i+1]
@@ -65,6 +68,8 @@ type gridMatrix struct {
 func (g *gridMatrix) size() int { return g.layout.Points() }
 
 func (g *gridMatrix) entries() int { return 2 * g.layout.Dim * g.layout.Points() }
+
+func (g *gridMatrix) diagonals() []float64 { return g.operator.Arrays[kernel.Center] }
 
 func (g *gridMatrix) row(i int) (float64, []int32, []float64) {
 	n := g.layout.N
@@ -118,10 +123,7 @@ func coarser(m rows) *level {
 // diagonal entries of m, whose inverse is what relaxation applies: two regions of high diffusion stay apart even if
 // either has become one point, because relaxation changes the difference of their values slowly.
 func aggregated(m rows, strength float64) *level {
-	weight := make([]float64, m.size())
-	for i := range weight {
-		weight[i], _, _ = m.row(i)
-	}
+	weight := m.diagonals()
 	g := galerkin(m, pairs(m, weight, strength))
 	for range pairings - 1 {
 		sums := make([]float64, g.size())
