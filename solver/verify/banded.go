@@ -7,24 +7,19 @@ type banded struct {
 	rows    []float64 // 2·band + 1 entries each: eliminated entries, pivot, upper entries
 }
 
-// bandOf returns the largest distance in memory of a point and its neighbours.
-func bandOf(m rows) int {
-	band := 0
+// directSolver returns the factors of a matrix, or nil if it is too large or has entries too far from the diagonal.
+func directSolver(m rows) *banded {
+	band := 0 // the largest distance in memory of a point and its neighbours
 	for i := range m.size() {
 		_, column, _ := m.row(i)
 		for _, j := range column {
 			band = max(band, i-int(j), int(j)-i)
 		}
+		if band > 1 && m.size()*band > bandedEntries {
+			return nil
+		}
 	}
-	return band
-}
-
-// directSolver returns the factors of a matrix, or nil if it is too large or has entries too far from the diagonal.
-func directSolver(m rows) *banded {
-	if band := bandOf(m); band <= 1 || m.size()*band <= bandedEntries {
-		return newBanded(m, band)
-	}
-	return nil
+	return newBanded(m, band)
 }
 
 func newBanded(m rows, band int) *banded {

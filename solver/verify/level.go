@@ -20,7 +20,8 @@ type level struct {
 	cycle            int     // entries that the passes of a cycle read
 	direct           *banded // direct solver; nil: coarser levels solve
 
-	r, x, t, old []float64    // right-hand side, solution, a defect or the changes by a sweep, values before a sweep
+	// right-hand side, solution or a weighted image, a defect or the changes by a sweep, values before a sweep
+	r, x, t, old []float64
 	c, ac        [2][]float64 // directions and their images
 }
 
@@ -28,6 +29,7 @@ type level struct {
 type rows interface {
 	size() int
 	entries() int // an upper bound of the entries of all rows
+	diagonals() []float64
 	row(i int) (diagonal float64, column []int32, coupling []float64)
 	// between returns the sum of the entries for i and a neighbour j in both rows.
 	between(i, j int) float64
@@ -36,6 +38,8 @@ type rows interface {
 func (g *level) size() int { return len(g.diagonal) }
 
 func (g *level) entries() int { return len(g.column) }
+
+func (g *level) diagonals() []float64 { return g.diagonal }
 
 func (g *level) row(i int) (float64, []int32, []float64) {
 	lo, hi := g.start[i], g.start[i+1]
@@ -64,6 +68,8 @@ type gridMatrix struct {
 func (g *gridMatrix) size() int { return g.layout.Points() }
 
 func (g *gridMatrix) entries() int { return 2 * g.layout.Dim * g.layout.Points() }
+
+func (g *gridMatrix) diagonals() []float64 { return g.operator.Arrays[kernel.Center] }
 
 func (g *gridMatrix) row(i int) (float64, []int32, []float64) {
 	n := g.layout.N
@@ -95,17 +101,37 @@ func (g *gridMatrix) between(i, j int) float64 {
 }
 
 const (
-	// strongCoupling is the fraction of a row's largest coupling from which two points may form an aggregate.
-	strongCoupling = 0.25
-	pairings       = 2 // passes of pairwise aggregation per level
+	// pairStrength is the least (1/a_ii + 1/a_jj)·(|a_ij| + |a_ji|) of a pair of points. The two-grid method for pairs
+	// alone then has a condition of at most 4/pairStrength (Notay, SIAM J. Sci. Comput. 34, 2012).
+	pairStrength = 0.4
+	pairings     = 2 // passes of pairwise aggregation per level
 )
 
-// coarser returns the next coarser level of a matrix. Each pass joins pairs of points that are coupled strongly
-// (Notay, Electron. Trans. Numer. Anal. 37, 2010), so aggregates do not reach across jumps of coefficients.
+// coarser returns the next coarser level of a matrix, of at most half its points if their couplings allow that.
 func coarser(m rows) *level {
-	g := galerkin(m, pairs(m))
+	for strength := pairStrength; ; strength /= 4 {
+		if strength < pairStrength/100 {
+			strength = 0
+		}
+		if g := aggregated(m, strength); 2*g.size() <= m.size() || strength == 0 {
+			return g
+		}
+	}
+}
+
+// aggregated returns the next coarser level. Each pass joins pairs of points that are coupled strongly relative to the
+// diagonal entries of m, whose inverse is what relaxation applies: two regions of high diffusion stay apart even if
+// either has become one point, because relaxation changes the difference of their values slowly.
+func aggregated(m rows, strength float64) *level {
+	weight := m.diagonals()
+	g := galerkin(m, pairs(m, weight, strength))
 	for range pairings - 1 {
-		h := galerkin(g, pairs(g))
+		sums := make([]float64, g.size())
+		for i, j := range g.aggregate {
+			sums[j] += weight[i]
+		}
+		weight = sums
+		h := galerkin(g, pairs(g, weight, strength))
 		for i, j := range g.aggregate {
 			g.aggregate[i] = h.aggregate[j]
 		}
@@ -116,12 +142,13 @@ func coarser(m rows) *level {
 }
 
 // pairs returns an aggregate for each point and numbers them in the order of their first points. A point joins its
-// most strongly coupled neighbour without an aggregate. If none of the strongly coupled ones is free, it joins the
-// aggregate of the strongest: many points may surround one region of high diffusion.
-func pairs(m rows) []int32 {
-	out := make([]int32, m.size())
-	for i := range out {
-		out[i] = -1
+// most strongly coupled neighbour without an aggregate. If none of those is coupled strongly enough, it joins the
+// aggregate of the neighbour with the largest coupling: many points may surround one region of high diffusion.
+// weight holds the sums of the diagonal entries of the finest points.
+func pairs(m rows, weight []float64, strength float64) []int32 {
+	out, inverse := make([]int32, m.size()), make([]float64, m.size())
+	for i, w := range weight {
+		out[i], inverse[i] = -1, 1/w
 	}
 	count := int32(0)
 	for i := range out {
@@ -135,14 +162,14 @@ func pairs(m rows) []int32 {
 			if v > largest {
 				largest, nearest = v, int(j)
 			}
-			if v > best && out[j] < 0 {
+			if v *= inverse[i] + inverse[j]; v > best && out[j] < 0 {
 				best, partner = v, int(j)
 			}
 		}
 		switch {
-		case partner >= 0 && best >= strongCoupling*largest:
+		case partner >= 0 && best >= strength:
 			out[partner] = count
-		case nearest >= 0:
+		case nearest >= 0 && out[nearest] >= 0 && largest*inverse[i] >= strength:
 			out[i] = out[nearest]
 			continue
 		}
@@ -299,15 +326,14 @@ func (g *level) prolong(fine []float64) {
 	}
 }
 
-// products returns the products ac·ac, ac·r and u·v of a piece, each value with the weight 1/diagonal.
-func (g *level) products(ac, u, v []float64, lo, hi int) (square, gain, other float64) {
-	n := hi - lo
-	weight, ac, r, u, v := g.inverse[lo:hi], ac[lo:hi], g.r[lo:hi], u[lo:hi], v[lo:hi]
-	for i := range n {
-		w := weight[i] * ac[i]
-		square += float64(w * ac[i])
-		gain += float64(w * r[i])
-		other += float64(float64(weight[i]*u[i]) * v[i])
+// products returns the products left·ac, left·r and left·other of a piece.
+func (g *level) products(left, ac, other []float64, lo, hi int) (square, gain, cross float64) {
+	left, ac, other = left[lo:hi], ac[lo:hi], other[lo:hi]
+	for i, r := range g.r[lo:hi] {
+		v := left[i]
+		square += float64(v * ac[i])
+		gain += float64(v * r)
+		cross += float64(v * other[i])
 	}
-	return square, gain, other
+	return square, gain, cross
 }

@@ -14,11 +14,11 @@ const (
 	firstTolerance      = 0.05 // on the first grid, where a search costs little
 	// maxComparisonWork bounds the work of a comparison function on the problem's own grid, in sweeps over it.
 	maxComparisonWork = 600
-	// maxDirections is the number of earlier directions to which a new one is made orthogonal. Each needs two
-	// arrays of the grid's size. Large grids keep fewer.
-	maxDirections      = 12
-	maxDirectionsLarge = 3
-	largeGrid          = 1 << 21
+	// maxDirections is the number of earlier directions to which a new one is made orthogonal. Each needs two arrays of
+	// the grid's size. Large grids keep fewer. If A is symmetric, more of them would save hardly any step.
+	maxDirections = 12
+	fewDirections = 3
+	largeGrid     = 1 << 21
 	// standstill is the gain of a step, relative to the square of the norm, below which the next direction follows from
 	// the image of the last one.
 	standstill    = 0.01
@@ -26,14 +26,15 @@ const (
 	pieceValues   = 1 << 14 // values that one thread processes at a time
 )
 
-// minimiser solves A·w = f, w = 0 on the boundary, by truncated generalised conjugate residuals (Eisenstat,
-// Elman and Schultz, SIAM J. Numer. Anal. 20, 1983). Every step minimises ‖f − A·w‖₂ along a direction that is
-// orthogonal to the last few, so the norm never grows. Each direction is the result of a K-cycle for the
-// residual (Notay and Vassilevski, Numer. Linear Algebra Appl. 15, 2008). If the last step gained little, it is that
-// for the image of the last direction (Young and Jea, Linear Algebra Appl. 34, 1980): where a flow turns, A·z may be
+// minimiser solves A·w = f, w = 0 on the boundary, along directions of which each is orthogonal to the last few. If A
+// is symmetric, these are conjugate gradients with a preconditioner that varies (Notay, SIAM J. Sci. Comput. 22, 2000),
+// which minimise the error in the norm of A. Otherwise they are truncated generalised conjugate residuals (Eisenstat,
+// Elman and Schultz, SIAM J. Numer. Anal. 20, 1983), which minimise ‖f − A·w‖₂. Each direction is the result of a K-cycle
+// for the residual (Notay and Vassilevski, Numer. Linear Algebra Appl. 15, 2008). If the last step gained little, it is
+// that for the image of the last direction (Young and Jea, Linear Algebra Appl. 34, 1980): where a flow turns, A·z may be
 // orthogonal to the residual, which then stays, and its next direction would be z again. The cycle coarsens by
 // aggregation along strong couplings, with the sums of the aggregates' rows as coarse matrices (Notay, SIAM J. Sci.
-// Comput. 34, 2012). Every coarse matrix is then an M-matrix, for any jumps and flows. A need not be symmetric.
+// Comput. 34, 2012). Every coarse matrix is then an M-matrix, for any jumps and flows.
 type minimiser struct {
 	layout       kernel.Layout
 	sweep        *kernel.Sweep
@@ -43,11 +44,12 @@ type minimiser struct {
 	direct       *banded   // direct solver for the grid; nil: levels
 	levels       []*level
 	c, ac        [][]float64 // padded: directions and their images
-	squares      []float64   // of the images' norms
+	squares      []float64   // products of left with the images
 	taken        int         // number of directions so far
 	exec         problem.Executor
 	entries      int     // of the matrix of the grid
 	stands       bool    // the last step hardly reduced the norm
+	symmetric    bool    // A is symmetric: there is no flow
 	work         float64 // in sweeps over the grid
 }
 
@@ -66,10 +68,11 @@ func newMinimiser(p *problem.Problem, a *kernel.Operator, e problem.Executor) (*
 	}
 	n := l.Len()
 	m := &minimiser{exec: e, layout: l, diagonal: a.Arrays[kernel.Center], source: make([]float64, p.Points()),
-		x: make([]float64, n), r: make([]float64, n), defect: make([]float64, n), entries: p.Points() * (1 + 2*p.Dimension)}
+		x: make([]float64, n), r: make([]float64, n), defect: make([]float64, n), entries: p.Points() * (1 + 2*p.Dimension),
+		symmetric: p.Symmetric()}
 	kept := maxDirections
-	if p.Points() > largeGrid {
-		kept = maxDirectionsLarge
+	if p.Symmetric() || p.Points() > largeGrid {
+		kept = fewDirections
 	}
 	m.c, m.ac, m.squares = make([][]float64, kept), make([][]float64, kept), make([]float64, kept)
 	m.sweep, err = kernel.New(kernel.Config{Layout: l, Operator: *a,
@@ -119,7 +122,7 @@ func (m *minimiser) solve(f, w []float64, enough func() bool, most float64) []fl
 		}
 	}
 	for at := range min(m.taken, len(m.c)) { // the directions of earlier right-hand sides serve again
-		m.advance(at, m.dot(m.ac[at], m.r))
+		m.advance(at, m.dot(m.left(at), m.r))
 	}
 	for m.stands = false; !enough() && m.work < most && m.step(m.taken); m.taken++ {
 	}
@@ -174,7 +177,7 @@ func (m *minimiser) step(k int) bool {
 	f := m.sums(len(ac), kept, func(out []float64, lo, hi int) {
 		for j := range out {
 			if j != at {
-				out[j] = dot(ac[lo:hi], m.ac[j][lo:hi]) / m.squares[j]
+				out[j] = dot(ac[lo:hi], m.left(j)[lo:hi]) / m.squares[j]
 			}
 		}
 	})
@@ -185,7 +188,8 @@ func (m *minimiser) step(k int) bool {
 				add(c[lo:hi], m.c[j][lo:hi], -f)
 			}
 		}
-		out[0], out[1] = dot(ac[lo:hi], ac[lo:hi]), dot(ac[lo:hi], m.r[lo:hi])
+		left := m.left(at)[lo:hi]
+		out[0], out[1] = dot(left, ac[lo:hi]), dot(left, m.r[lo:hi])
 	})
 	if !(s[0] > 0) || math.IsInf(s[0], 1) {
 		return false
@@ -195,10 +199,19 @@ func (m *minimiser) step(k int) bool {
 	return true
 }
 
-// advance takes the step along a stored direction that minimises the norm. product is that of its image and r.
+// left returns the vector whose products with images and residuals determine a step along a stored direction: the
+// direction if A is symmetric, otherwise its image.
+func (m *minimiser) left(at int) []float64 {
+	if m.symmetric {
+		return m.c[at]
+	}
+	return m.ac[at]
+}
+
+// advance takes the step along a stored direction that minimises the norm. product is that of left and r.
 func (m *minimiser) advance(at int, product float64) {
 	gain := product / m.squares[at]
-	m.stands = gain*product < standstill*m.dot(m.r, m.r)
+	m.stands = !m.symmetric && gain*product < standstill*m.dot(m.r, m.r)
 	m.add(m.x, m.c[at], gain)
 	m.add(m.r, m.ac[at], -gain)
 }
@@ -237,13 +250,10 @@ func (m *minimiser) precondition(z, r []float64) {
 	m.addWork(5 * m.entries)
 }
 
-// goodEnough is the relative residual at which a coarse solve takes no second direction.
-const goodEnough = 0.25
-
 // independent is the least square of a second direction's part that is orthogonal to the first, relative to its square.
 const independent = 1e-10
 
-// coarseSolve solves A·x = r on a level approximately, by at most two generalised conjugate residuals.
+// coarseSolve solves A·x = r on a level approximately, by two conjugate directions.
 func (m *minimiser) coarseSolve(i int) {
 	g := m.levels[i]
 	if g.direct != nil {
@@ -253,29 +263,29 @@ func (m *minimiser) coarseSolve(i int) {
 		return
 	}
 	c, ac := &g.c, &g.ac
-	s := m.direction(i, 0, g.r, g.r)
-	clear(g.x)
+	s := m.direction(i, 0, g.r)
 	if !(s[0] > 0) || math.IsInf(s[0], 1) {
+		clear(g.x)
 		return
 	}
 	first, second := s[1]/s[0], 0.0
-	if size := s[2]; size-first*s[1] > goodEnough*goodEnough*size {
-		m.add(g.r, ac[0], -first)
-		t := m.direction(i, 1, ac[0], ac[1])
-		f := t[2] / s[0]
-		if norm := t[0] - f*t[2]; norm > independent*t[0] && !math.IsInf(t[0], 1) {
-			second = t[1] / norm
-			first -= float64(second * f)
-		}
+	m.add(g.r, ac[0], -first)
+	t := m.direction(i, 1, ac[0])
+	f := t[2] / s[0]
+	if norm := t[0] - f*t[2]; norm > independent*t[0] && !math.IsInf(t[0], 1) {
+		second = t[1] / norm
+		first -= float64(second * f)
 	}
+	clear(g.x)
 	m.add(g.x, c[0], first)
 	if second != 0 {
 		m.add(g.x, c[1], second)
 	}
 }
 
-// direction computes direction k of a level and its image ac. It returns the products ac·ac, ac·r and u·v.
-func (m *minimiser) direction(i, k int, u, v []float64) []float64 {
+// direction computes direction k of a level and its image ac. It returns the products of left with ac, r and other,
+// where left is the direction if A is symmetric, otherwise the image, each value with the weight 1/diagonal.
+func (m *minimiser) direction(i, k int, other []float64) []float64 {
 	g := m.levels[i]
 	c, ac := g.c[k], g.ac[k]
 	m.pieces(g, func(lo, hi int) { g.forward(c, lo, hi) })
@@ -289,9 +299,18 @@ func (m *minimiser) direction(i, k int, u, v []float64) []float64 {
 	copy(g.old, c)
 	m.pieces(g, func(lo, hi int) { g.backward(c, lo, hi) })
 	m.addWork(g.cycle)
+	left := c
+	if !m.symmetric {
+		left = g.x
+	}
 	return m.sums(g.size(), 3, func(out []float64, lo, hi int) {
 		g.image(ac, lo, hi)
-		out[0], out[1], out[2] = g.products(ac, u, v, lo, hi)
+		if !m.symmetric {
+			for j := lo; j < hi; j++ {
+				left[j] = g.inverse[j] * ac[j]
+			}
+		}
+		out[0], out[1], out[2] = g.products(left, ac, other, lo, hi)
 	})
 }
 

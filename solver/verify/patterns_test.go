@@ -53,6 +53,30 @@ func cells(dimension int, count, k float64) problem.Function {
 	}
 }
 
+// sines returns k where sin(wave·x)·sin(wave·y) > 0 and 1 elsewhere: cells that meet at corners and do not align with the
+// grid.
+func sines(wave, k float64) problem.Function {
+	return where(func(q problem.Point) bool { return math.Sin(wave*q[0])*math.Sin(wave*q[1]) > 0 }, k)
+}
+
+// moved returns f of the shifted point, after a rotation by the angle whose cosine is 0.8 if turned.
+func moved(f problem.Function, shift problem.Point, turned bool) problem.Function {
+	return func(q problem.Point) float64 {
+		if turned {
+			q[0], q[1] = 0.8*q[0]+0.6*q[1], 0.8*q[1]-0.6*q[0]
+		}
+		return f(problem.Point{q[0] + shift[0], q[1] + shift[1]})
+	}
+}
+
+// turn returns a rotation about the centre of the square.
+func turn(size float64) [3]problem.Coefficient {
+	return [3]problem.Coefficient{
+		{Of: func(q problem.Point) float64 { return size * (q[1] - 0.5) }},
+		{Of: func(q problem.Point) float64 { return size * (0.5 - q[0]) }},
+	}
+}
+
 func where(inside func(q problem.Point) bool, k float64) problem.Function {
 	return func(q problem.Point) float64 {
 		if inside(q) {
@@ -69,12 +93,6 @@ func patterns() []pattern {
 	for i := range table {
 		for j := range table[i] {
 			table[i][j] = math.Pow(10, 6*random.Float64()-3)
-		}
-	}
-	turn := func(size float64) [3]problem.Coefficient {
-		return [3]problem.Coefficient{
-			{Of: func(q problem.Point) float64 { return size * (q[1] - 0.5) }},
-			{Of: func(q problem.Point) float64 { return size * (0.5 - q[0]) }},
 		}
 	}
 	disk := func(q problem.Point) bool { return (q[0]-0.3)*(q[0]-0.3)+(q[1]-0.4)*(q[1]-0.4) < 0.04 }
@@ -191,6 +209,43 @@ func TestCertificateOfPatterns(t *testing.T) {
 	}
 }
 
+// TestCertificateOfSmallCells checks certificates where regions of high or low diffusion are a few points wide and meet
+// at corners between grid points, which couple some of them weakly and others strongly. The work must not depend on the
+// contrast.
+func TestCertificateOfSmallCells(t *testing.T) {
+	shift := problem.Point{0.0123, 0.0371}
+	count := 0
+	for _, k := range []float64{1e-6, 1e-2, 1e2, 1e4, 1e6} {
+		for _, wave := range []float64{20, 33, 60, 90} {
+			of := fmt.Sprintf("wave %g, %g", wave, k)
+			for _, c := range []pattern{
+				{name: "sines, " + of, dimension: 2, diffusion: sines(wave, k)},
+				{name: "shifted, " + of, dimension: 2, diffusion: moved(sines(wave, k), shift, false)},
+				{name: "turned, " + of, dimension: 2, diffusion: moved(sines(wave, k), shift, true)},
+				{name: "cells, " + of, dimension: 2, diffusion: cells(2, wave/math.Pi+0.13, k)},
+				{name: "cells in 3-D, " + of, dimension: 3, diffusion: cells(3, wave/math.Pi+0.13, k)},
+				{name: "with flow, " + of, dimension: 2, diffusion: sines(wave, k), velocity: turn(60)},
+			} {
+				if count++; testing.Short() && count%11 != 0 {
+					continue
+				}
+				n := []int{0, 0, 63, 13}[c.dimension]
+				if c.velocity[0].Of != nil {
+					n = 33
+				}
+				checkCertificate(t, &c, n, trueNorm(t, c.problem(n)))
+			}
+		}
+	}
+	if testing.Short() {
+		return
+	}
+	large := pattern{name: "sines, wave 60, 1e4", dimension: 2, diffusion: sines(60, 1e4)}
+	checkCertificate(t, &large, 255, 0.0125320) // the norms are those of direct solves or of A·w = 1 to 1e-9
+	large = pattern{name: "sines, wave 120, 1e4", dimension: 2, diffusion: sines(120, 1e4)}
+	checkCertificate(t, &large, 383, 0.0135487)
+}
+
 func checkCertificate(t *testing.T, c *pattern, n int, norm float64) {
 	p := c.problem(n)
 	e, err := Evaluate(p, make([]float64, p.Points()), nil)
@@ -201,14 +256,14 @@ func checkCertificate(t *testing.T, c *pattern, n int, norm float64) {
 	require.True(t, e.Certificate.MMatrix, c.name)
 	require.GreaterOrEqual(t, e.Certificate.Inverse, norm*(1-1e-9), c.name)
 	require.LessOrEqual(t, e.Certificate.Inverse, 1.45*norm, c.name)
-	require.LessOrEqual(t, e.Certificate.Work, 300.0, c.name)
+	require.LessOrEqual(t, e.Certificate.Work, 90.0, c.name)
 }
 
 // TestSharperBoundAfterMultigrid checks the error bound of answers by multigrid, whose residuals differ by a factor of
-// 1000 and more, relative to ‖A⁻¹‖∞·‖r‖∞, and the work of both searches. At the rim of a disk of high diffusion the
-// search for A·w = |r| nearly stands still without the directions of the search for A·w = 1.
+// 1000 and more, relative to ‖A⁻¹‖∞·‖r‖∞, and the work of both searches.
 func TestSharperBoundAfterMultigrid(t *testing.T) {
-	share := map[string]float64{"stripes 1e4": 0.01, "disk 1e4": 0.01}
+	share := map[string]float64{"stripes 1e4": 0.0015, "disk 1e4": 0.0026}
+	work := map[string]float64{"stripes 1e4": 118, "disk 1e4": 129}
 	for _, c := range patterns() {
 		if share[c.name] == 0 {
 			continue
@@ -221,6 +276,6 @@ func TestSharperBoundAfterMultigrid(t *testing.T) {
 		part := e.ErrorBound / (e.Certificate.Inverse * e.ResidualInf)
 		t.Logf("%-12s bound %.4f of that with the norm, work %.0f sweeps", c.name, part, e.Certificate.Work)
 		require.LessOrEqual(t, part, share[c.name], c.name)
-		require.LessOrEqual(t, e.Certificate.Work, 115.0, c.name)
+		require.LessOrEqual(t, e.Certificate.Work, work[c.name], c.name)
 	}
 }
