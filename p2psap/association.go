@@ -97,6 +97,7 @@ type peer struct {
 	node        *Node
 	paths       rail.Paths
 	railsAtEnd  []RailInfo // when the association ended
+	route       string     // of several over the base rail, see microproto.LinkEvent
 	evidence    Evidence
 	finding     Finding
 	measurement path.Measurement
@@ -334,9 +335,8 @@ func (h *controlHost) Deadline(c *control.Peer) microproto.Instant {
 func (h *controlHost) Silent(now microproto.Instant, c *control.Peer) {
 	n := h.node()
 	for _, s := range n.sessionsWith(h.peers[c.Number]) {
-		if c := s.channel; c != nil && s.running() {
-			err := c.composite.Do(now, func(x *microproto.Exec) { microproto.Raise(x, microproto.PathSilent, struct{}{}) })
-			n.collect(now, s, c, err, -1)
+		if s.channel != nil && s.running() {
+			n.raise(now, s, microproto.PathSilent)
 		}
 	}
 }

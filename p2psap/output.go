@@ -30,13 +30,14 @@ const (
 	OutEnded                                        // session Session has ended: Err
 	OutAdapted                                      // session Session has another composition; with Err, it could not
 	OutRail                                         // a rail of Network to Peer can be used; with Err, no longer
+	OutRoute                                        // over which Route frames of Network go to Peer; with Err, they left one
 	OutOffered                                      // Peer has opened a session that this end has not; see Accept
 )
 
 func (k OutputKind) String() string {
 	names := [...]string{
 		"", "control", "dial", "hangup", "peer.up", "peer.refused", "peer.closed", "peer.lost",
-		"opened", "touched", "ended", "adapted", "rail", "offered",
+		"opened", "touched", "ended", "adapted", "rail", "route", "offered",
 	}
 	if int(k) < len(names) {
 		return names[k]
@@ -53,5 +54,6 @@ type Output struct {
 	Data    []byte
 	Session SessionID
 	Network Network
+	Route   string
 	Err     error
 }

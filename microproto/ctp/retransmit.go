@@ -153,6 +153,7 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 			r.resend(x, r.entries.Front())
 		}
 	})
+	bind(b, microproto.PathMoved, r.pathMoved)
 	bind(b, WindowMoved, r.windowMoved)
 	bind(b, segmentNamed, r.retransmitNamed)
 	bind(b, trainSplit, func(x *microproto.Exec, c *splitRequest) {

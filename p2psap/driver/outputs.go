@@ -37,6 +37,8 @@ func (n *Node) carryOut(o *p2psap.Output) {
 	case p2psap.OutRail:
 		n.logRail(o)
 		n.startComparison(o.Peer)
+	case p2psap.OutRoute:
+		n.logRoute(o)
 	case p2psap.OutOffered:
 		n.progress.signalAll()
 	default:
