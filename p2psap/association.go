@@ -23,8 +23,8 @@ const (
 	PeerLost    = PeerState(control.Lost)    // it was silent for too long
 )
 
-// Connect asks for an association with a peer whose control channel listens at addr; addr may be ""
-// when the peer is expected to dial. It may be called again. OutPeerUp or OutPeerRefused is the
+// Connect asks for an association with a peer whose control channel listens at addr, or at one of several addresses
+// separated by commas; addr may be "" when the peer is expected to dial. It may be called again. OutPeerUp or OutPeerRefused is the
 // answer; Peer returns the state meanwhile.
 func (n *Node) Connect(now microproto.Instant, name, addr string) error {
 	if n.closed {
@@ -364,7 +364,7 @@ func (h *controlHost) Changed() { h.reschedule = true }
 
 func (h *controlHost) Emit(o control.Output) {
 	h.out = append(h.out, Output{
-		Kind: OutputKind(o.Kind), Conn: ConnID(o.Conn), Peer: o.Peer, Addr: o.Addr, Data: o.Data, Err: o.Err,
+		Kind: OutputKind(o.Kind), Conn: ConnID(o.Conn), Peer: o.Peer, Addrs: o.Addrs, Data: o.Data, Err: o.Err,
 	})
 }
 

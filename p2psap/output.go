@@ -15,7 +15,7 @@ type OutputKind uint8
 // The kinds of output. The first three are orders to the caller, the others reports.
 const (
 	OutControl     = OutputKind(control.OutSend)    // send Data on connection Conn
-	OutDial        = OutputKind(control.OutDial)    // connect to Peer at Addr; answer with ControlUp or DialFailed
+	OutDial        = OutputKind(control.OutDial)    // connect to Peer at one of Addrs; answer with ControlUp or DialFailed
 	OutDisconnect  = OutputKind(control.OutHangup)  // close connection Conn; Err is the reason
 	OutPeerUp      = OutputKind(control.OutUp)      // sessions with Peer can be opened
 	OutPeerRefused = OutputKind(control.OutRefused) // Peer and this node do not match: Err
@@ -50,7 +50,7 @@ type Output struct {
 	Kind    OutputKind
 	Conn    ConnID
 	Peer    string
-	Addr    string
+	Addrs   []string
 	Data    []byte
 	Session SessionID
 	Network Network

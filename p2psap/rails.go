@@ -93,6 +93,9 @@ func (n *Node) takeRoute(now microproto.Instant, e microproto.LinkEvent) {
 			continue
 		}
 		p.route = e.Route
+		if e.Err != nil {
+			n.associations.Suspect(now, p.Peer)
+		}
 		n.out = append(n.out, Output{Kind: OutRoute, Peer: p.Name, Network: n.rails[0].Network, Route: e.Route, Err: e.Err})
 		for _, s := range n.sessionsWith(p) {
 			if e.Err != nil && s.running() && s.channel != nil && s.channel.Path == nil {

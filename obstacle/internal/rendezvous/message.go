@@ -116,7 +116,7 @@ type Rails struct {
 
 // Listen holds the address at which other peers reach this one.
 type Listen struct {
-	Control string      `json:"control"` // host:port of its control channel
+	Control string      `json:"control"` // host:port of its control channel; several, separated by commas, where it has several
 	Epoch   int         `json:"epoch"`   // for which it was opened
 	Sweep   uint64      `json:"sweep"`   // newest iterate of the peer, from which it goes on in lockstep
 	Omega   float64     `json:"omega"`   // iterate.Progress.Omega of that iterate
