@@ -87,3 +87,22 @@ func tcpInfo(raw syscall.RawConn) (info *unix.TCPInfo, err error) {
 	}
 	return info, err
 }
+
+// carriesNothing reports whether the other host has acknowledged nothing for the given time, though something was sent
+// again.
+func carriesNothing(c net.Conn, after time.Duration) bool {
+	t, is := c.(*net.TCPConn)
+	if !is {
+		return false
+	}
+	raw, err := t.SyscallConn()
+	if err != nil {
+		return false
+	}
+	i, err := tcpInfo(raw)
+	if err != nil {
+		return false
+	}
+	quiet := time.Duration(min(i.Last_ack_recv, i.Last_data_recv)) * time.Millisecond
+	return i.Unacked > 0 && i.Retransmits > 0 && quiet >= after
+}
