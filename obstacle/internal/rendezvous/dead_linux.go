@@ -88,21 +88,20 @@ func tcpInfo(raw syscall.RawConn) (info *unix.TCPInfo, err error) {
 	return info, err
 }
 
-// carriesNothing reports whether the other host has acknowledged nothing for the given time, though something was sent
-// again.
-func carriesNothing(c net.Conn, after time.Duration) bool {
+// owing returns for how long the other host has acknowledged nothing, 0 if it owes no acknowledgement, and the round trip.
+func owing(c net.Conn) (quiet, rtt time.Duration) {
 	t, is := c.(*net.TCPConn)
 	if !is {
-		return false
+		return 0, 0
 	}
 	raw, err := t.SyscallConn()
 	if err != nil {
-		return false
+		return 0, 0
 	}
 	i, err := tcpInfo(raw)
-	if err != nil {
-		return false
+	if err != nil || i.Unacked == 0 && i.Notsent_bytes == 0 { // nothing is sent while the interface is down
+		return 0, 0
 	}
-	quiet := time.Duration(min(i.Last_ack_recv, i.Last_data_recv)) * time.Millisecond
-	return i.Unacked > 0 && i.Retransmits > 0 && quiet >= after
+	quiet = time.Duration(min(i.Last_ack_recv, i.Last_data_recv)) * time.Millisecond
+	return quiet, time.Duration(i.Rtt) * time.Microsecond
 }

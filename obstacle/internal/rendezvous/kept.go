@@ -246,8 +246,8 @@ func (c *Conn) adopt(by *Conn, received uint64) bool {
 // Times of the peer's end.
 const (
 	watchEvery = 50 * time.Millisecond
-	// silentTime is the time without an acknowledgement of the other host, although TCP has sent something again, after
-	// which other addresses are dialled.
+	// silentTime is how much longer than two round trips the other host has to owe an acknowledgement until its other
+	// addresses are dialled.
 	silentTime = 250 * time.Millisecond
 	redialTime = 700 * time.Millisecond
 )
@@ -256,6 +256,7 @@ const (
 func (c *Conn) keepUp(id Identity, j Join, addresses []string) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
+	owed := time.Duration(0) // counted in ticks, which do not elapse while this process is stopped
 	for range tick.C {
 		c.mu.Lock()
 		closed, failed, tcp := c.closed, c.kept.waits, c.tcp
@@ -263,7 +264,12 @@ func (c *Conn) keepUp(id Identity, j Join, addresses []string) {
 		if closed {
 			return
 		}
-		if failed || carriesNothing(tcp, silentTime) {
+		quiet, rtt := owing(tcp)
+		if owed += watchEvery; quiet < watchEvery {
+			owed = 0
+		}
+		if failed || owed >= silentTime+2*rtt {
+			owed = 0
 			_ = c.reconnect(id, j, addresses)
 		}
 	}
