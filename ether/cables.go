@@ -146,10 +146,11 @@ func (c *cables) probe(now time.Duration, f *followed) {
 	}
 }
 
-// withdrawn returns an address of this end whose interface has lost its carrier, in turn if there are several.
+// withdrawn returns an address of this end over which this end no longer sends, in turn if there are several. The other
+// end then leaves the same cable at once, and does not send acknowledgements into it.
 func (f *followed) withdrawn(round int) (addr netip.Addr) {
 	for k := range f.routes {
-		if i := (k + round) % len(f.routes); f.table.Cause(i) == route.Carrier {
+		if i := (k + round) % len(f.routes); f.table.Cause(i) == route.Carrier || f.table.Cause(i) == route.Silent {
 			addr = f.routes[i].from
 		}
 	}
@@ -196,7 +197,7 @@ func (c *cables) receive(from microproto.LinkAddr, s source, p *probe) {
 			}
 		}
 	}
-	c.update(f)
+	c.update(now, f)
 }
 
 // interfaceChanged notes that an interface of this host has lost its carrier, or has one.
@@ -216,26 +217,30 @@ func (c *cables) interfaceChanged(index int, carrier bool) {
 			}
 		}
 		if concerns {
-			c.update(f)
+			c.update(now, f)
 			c.probe(now, f) // which informs the other end
 		}
 	}
 }
 
 // update sends over the route that the table selects, and reports what has changed.
-func (c *cables) update(f *followed) {
+func (c *cables) update(now time.Duration, f *followed) {
 	was, used := f.inUse, f.table.Used()
 	changed := was != used
 	for i := range f.shown {
-		now := shown{f.table.Known(i), f.table.Cause(i)}
-		changed = changed || f.shown[i] != now
-		f.shown[i] = now
+		s := shown{f.table.Known(i), f.table.Cause(i)}
+		changed = changed || f.shown[i] != s
+		f.shown[i] = s
 	}
 	if !changed {
 		return
 	}
 	f.inUse = used
 	f.used.Store(&f.routes[used])
+	if used != was {
+		c.l.widenQueue()
+		c.probe(now, f) // which informs the other end
+	}
 	e := microproto.LinkEvent{Peer: f.addr, Up: true, Route: f.describe()}
 	if used != was && f.table.Cause(was) != route.None {
 		e.Err = errors.New(f.why(was))
@@ -272,7 +277,7 @@ func (f *followed) why(i int) string {
 	case route.Carrier:
 		return text + "the interface has lost its carrier"
 	case route.Withdrawn:
-		return text + "the interface of the other end has lost its carrier"
+		return text + "the other end has left it"
 	}
 	return text + "probes are not answered"
 }

@@ -42,13 +42,9 @@ func (l *Link) candidates() ([]candidate, error) {
 		return []candidate{{addr: netip.AddrPortFrom(ip.WithZone(""), port), bits: ip.BitLen()}}, nil
 	}
 	var outer, loopback []candidate
-	numbers := map[int]uint8{}
 	err := eachAddress(func(i net.Interface, p netip.Prefix) {
-		if _, numbered := numbers[i.Index]; !numbered {
-			numbers[i.Index] = uint8(len(numbers))
-		}
 		ip := p.Addr()
-		c := candidate{netip.AddrPortFrom(ip, port), p.Bits(), numbers[i.Index]}
+		c := candidate{netip.AddrPortFrom(ip, port), p.Bits(), uint8(i.Index)}
 		switch {
 		case ip.IsLinkLocalUnicast() || !l.supports(ip): // link-local: meaningless without its interface
 		case ip.IsLoopback():

@@ -13,8 +13,8 @@ import (
 //	host     8 bytes: equal at two ends only if they share a loopback interface; 0 if unknown
 //	key      8 bytes, random: in the probes of routes to this end
 //	count    1 byte, 1 to 32
-//	count × { length of the address 1 byte (4 or 16), prefix bits 1 byte, number of its interface 1 byte, address,
-//	          port 2 bytes }
+//	count × { length of the address 1 byte (4 or 16), prefix bits 1 byte, lowest byte of the index of its interface
+//	          1 byte, address, port 2 bytes }
 const (
 	offerVersion  = 2
 	offerHeader   = 1 + 8 + 8 + 1

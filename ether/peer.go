@@ -61,8 +61,8 @@ func (d destination) sameCable(o destination) bool {
 	return d.local.Index == o.local.Index && d.remote == o.remote
 }
 
-// same reports whether two destinations are the same, apart from the state of the interface.
-func (d destination) same(o destination) bool { return d.to == o.to && d.sameCable(o) }
+// same reports whether two destinations are the same.
+func (d destination) same(o destination) bool { return d.to == o.to }
 
 // carrier returns 1 if the interface had a carrier when the peer was accepted, else 0.
 func (d destination) carrier() int { return int(d.local.Flags&net.FlagRunning) / int(net.FlagRunning) }

@@ -12,7 +12,7 @@ import (
 //	           2 bytes, 0
 //	round      4 bytes
 //	key        8 bytes: of the receiver's offer, by which probes differ from frames
-//	withdrawn  16 bytes: an address of the end that asks whose interface has lost its carrier, IPv4 mapped; else 0
+//	withdrawn  16 bytes: an address of the end that asks to which nothing should be sent, IPv4 mapped; else 0
 const probeBytes = 32
 
 // The kinds of probes. An answer has the route and the round of the probe, and nothing withdrawn.

@@ -98,8 +98,12 @@ func (n *Node) takeRoute(now microproto.Instant, e microproto.LinkEvent) {
 		}
 		n.out = append(n.out, Output{Kind: OutRoute, Peer: p.Name, Network: n.rails[0].Network, Route: e.Route, Err: e.Err})
 		for _, s := range n.sessionsWith(p) {
-			if e.Err != nil && s.running() && s.channel != nil && s.channel.Path == nil {
+			switch {
+			case e.Err == nil || !s.running() || s.channel == nil:
+			case s.channel.Path == nil:
 				n.raise(now, s, microproto.PathMoved)
+			case s.channel.Path.Network() == Stream: // the kernel's TCP may wait on the same cable for long
+				p.paths.ConnectionDown(now, s.channel.Path.Rail, s.channel.Path.Addr, e.Err)
 			}
 		}
 	}

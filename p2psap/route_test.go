@@ -52,3 +52,21 @@ func TestMessagesGoOnOverAnotherCable(t *testing.T) {
 		}
 	}
 }
+
+// When the link has left a cable, the control connection, which may take the same one, is replaced at once, not after
+// three heartbeats.
+func TestControlLeavesACableToo(t *testing.T) {
+	d := quietTwoNodes(1, ms)
+	d.start(microproto.ModeSynchronous, longHeartbeat)
+	d.gaps(100 * ms)
+	wires := d.wires
+	d.beDeaf(time.Minute)
+	for i, e := range d.ends {
+		peer := e.n.peer(string(rune('b' - i)))
+		e.n.RailEvent(d.clock.Now(), 0, microproto.LinkEvent{Peer: peer.Link, Up: true, Route: "over two", Err: errors.New("pulled")})
+		e.settle()
+	}
+	d.gaps(50 * ms)
+	require.Equal(t, wires+1, d.wires)
+	require.NoError(t, d.fault)
+}

@@ -60,13 +60,15 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 	r.arm(x, true)
 }
 
-// pathMoved lets the time-out pass at once: of the oldest segment in flight, or of the probe for credit.
+// pathMoved lets the time-out pass at once: of the oldest segment in flight, or of the probe for credit. The last
+// acknowledgements may be lost, too.
 func (r *Retransmit) pathMoved(x *microproto.Exec, _ struct{}) {
 	cancel(x, &r.running)
 	if r.inCount > 0 {
 		r.tail.due, r.selective.due, r.timeoutAt = 0, 0, x.Now()
 	}
 	r.expire(x, r)
+	microproto.Raise(x, AckRequested, Now)
 }
 
 // oldestMissing returns the oldest segment that has not arrived, made a message of its own. It returns false if there

@@ -39,7 +39,7 @@ const (
 	None      Cause = iota
 	Silent          // its probes are not answered, those of another route are
 	Carrier         // the interface at this end has lost its carrier
-	Withdrawn       // the other end reports that of its interface
+	Withdrawn       // the other end has left it
 )
 
 // Table is the state of the routes to one peer.
@@ -144,7 +144,7 @@ func (t *Table) Answered(now time.Duration, i int, round uint32) {
 	t.choose(now)
 }
 
-// Fail notes that the interface of a route has lost its carrier, at this end or at the other one. An answer to a later
+// Fail notes that the interface of a route has lost its carrier, or that the other end has left the route. An answer to a later
 // probe shows that it works again.
 func (t *Table) Fail(now time.Duration, i int, why Cause) {
 	t.fail(now, i, why)

@@ -314,11 +314,10 @@ func (p *Peer) dialAddrs() []string {
 	return out[:min(len(out), maxDials)]
 }
 
-// Suspect has a peer be dialled a heartbeat later if nothing has come over its connection by then: the way that the
-// connection takes may carry nothing.
+// Suspect has a peer be dialled as if its connection had fallen deaf: the cable that it takes may carry nothing.
 func (a *Associations) Suspect(now microproto.Instant, p *Peer) {
-	if c := p.Conn; c != nil && p.State == Up {
-		c.heard = min(c.heard, max(c.began, now.Add(-(deafAfter-1)*a.Heartbeat)))
+	if c := p.Conn; c != nil {
+		c.heard = min(c.heard, now.Add(-deafAfter*a.Heartbeat))
 		a.host.Changed()
 	}
 }
