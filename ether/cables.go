@@ -237,16 +237,15 @@ func (c *cables) update(now time.Duration, f *followed) {
 	}
 	f.inUse = used
 	f.used.Store(&f.routes[used])
-	if used != was {
-		c.l.widenQueue()
-		c.probe(now, f) // which informs the other end
-	}
 	e := microproto.LinkEvent{Peer: f.addr, Up: true, Route: f.describe()}
 	if used != was && f.table.Cause(was) != route.None {
 		e.Err = errors.New(f.why(was))
 	}
 	if c.event != nil {
 		c.event(e)
+	}
+	if used != was {
+		c.probe(now, f) // which informs the other end
 	}
 }
 

@@ -256,14 +256,6 @@ func (l *Link) resizeQueue() {
 	}
 }
 
-// widenQueue makes room in the send queue for as much as it holds: that may wait for a device that no longer sends.
-func (l *Link) widenQueue() {
-	l.queueMu.Lock()
-	defer l.queueMu.Unlock()
-	l.queue.bytes = min(2*l.queue.bytes+l.queue.least, l.queue.most)
-	l.sendBytes.Store(int64(setSendBytes(l.raw, l.queue.bytes)))
-}
-
 // Recv returns frames of accepted peers, one by one.
 func (l *Link) Recv(batch []microproto.Frame) (int, error) { return l.receive(batch, false) }
 

@@ -15,7 +15,6 @@ import (
 // again.
 const (
 	cablePulls = 20
-	cableRate  = 20 * netlab.Mbit
 	cableRest  = 2 * time.Second
 	// A pause begins with the pull, or with the last message before.
 	pauseAfterCarrier = 0.020 // s, where the interface loses its carrier
@@ -63,7 +62,7 @@ type cable struct {
 
 func newCable(lab *netlab.Lab, a, b *netlab.Host, silent bool) cable {
 	if !silent {
-		near, far := lab.Join(a, b, netlab.Wire{Rate: cableRate})
+		near, far := lab.Join(a, b, netlab.Wire{})
 		return cable{near, far, func(down bool) error {
 			if down {
 				return far.Cut()
@@ -71,7 +70,7 @@ func newCable(lab *netlab.Lab, a, b *netlab.Host, silent bool) cable {
 			return far.Restore()
 		}}
 	}
-	up := netlab.Conditions{Rate: cableRate}
+	var up netlab.Conditions
 	k := lab.Emulate(a, b, netlab.Emulation{Forth: up, Back: up, Urgent: true})
 	return cable{k.A, k.B, func(down bool) error {
 		c := up
