@@ -60,6 +60,14 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 	r.arm(x, true)
 }
 
+// pathSilent sends the oldest segment again if it has timed out before.
+func (r *Retransmit) pathSilent(x *microproto.Exec, _ struct{}) {
+	if r.transmitted() > 0 && r.isolate(x, 0) && r.copies.Get(r.entries.Front().m) > 0 {
+		r.beginRound()
+		r.resend(x, r.entries.Front())
+	}
+}
+
 // pathMoved lets the time-out pass at once: of the oldest segment in flight, or of the probe for credit. The last
 // acknowledgements may be lost, too.
 func (r *Retransmit) pathMoved(x *microproto.Exec, _ struct{}) {

@@ -62,9 +62,10 @@ type state struct {
 	failures int
 }
 
-// New returns the table of that many routes, the best first, which is used at first.
+// New returns the table of that many routes, the best first, which is used at first. The first round is due an interval later:
+// by then the other end knows this one.
 func New(now time.Duration, routes int) *Table {
-	t := &Table{begun: now - Interval}
+	t := &Table{begun: now}
 	t.Extend(now, routes)
 	return t
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -304,9 +304,9 @@ const maxDials = 8
 // of its hello. Several cables may lead to it.
 func (p *Peer) dialAddrs() []string {
 	out := strings.Split(p.addr, ",")
-	_, port, err := net.SplitHostPort(out[0])
+	port, err := strconv.ParseUint(out[0][strings.LastIndexByte(out[0], ':')+1:], 10, 16)
 	for _, a := range p.addresses {
-		at := net.JoinHostPort(a.Addr().String(), port)
+		at := netip.AddrPortFrom(a.Addr(), uint16(port)).String()
 		if err == nil && !a.Addr().IsUnspecified() && !slices.Contains(out, at) {
 			out = append(out, at)
 		}
