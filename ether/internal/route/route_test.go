@@ -197,9 +197,30 @@ func TestAnswersThatWereNotAskedFor(t *testing.T) {
 	w.wires[1].dead = false
 	w.run(Interval)
 	require.True(t, w.table.Known(1))
+	round := w.table.Begin(w.now)
 	w.table.Fail(w.now, 1, Withdrawn)
-	w.table.Answered(w.now, 1, w.table.round)
+	w.table.Answered(w.now+time.Millisecond, 1, round)
 	require.Equal(t, Withdrawn, w.table.Cause(1), "the probe was sent before")
+}
+
+// Rounds that follow each other at once, as when interfaces come and go, say nothing about the route in use.
+func TestManyRoundsAtOnce(t *testing.T) {
+	w := newWorld(1, wire{delay: 20 * time.Millisecond}, wire{})
+	w.run(2 * time.Second)
+	for range 2 * vainRounds {
+		w.table.Answered(w.now, 1, w.table.Begin(w.now))
+	}
+	require.Zero(t, w.table.Used())
+	w.run(time.Minute)
+	require.Empty(t, w.moves)
+}
+
+// A long way is no silence, while a short one is there, too.
+func TestALongWay(t *testing.T) {
+	w := newWorld(1, wire{delay: 300 * time.Millisecond}, wire{delay: time.Millisecond})
+	w.run(5 * time.Minute)
+	require.LessOrEqual(t, len(w.moves), 2, "before its round trip was known")
+	require.Zero(t, w.table.Used())
 }
 
 func TestDeadRoutesAreProbedSeldom(t *testing.T) {
