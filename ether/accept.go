@@ -44,11 +44,11 @@ func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
 		return 0, err
 	}
 	l.peers.Store(next)
-	for _, d := range routes {
-		if frame := int64(frameBytes(d.mtu, !l.inet4)); l.config.MTU == 0 && frame < l.frameSize.Load() {
-			l.log("the MTU of the route to %s is %d bytes: the largest frame is now %d bytes", d.to, d.mtu, frame)
-			l.frameSize.Store(frame)
-		}
+	// On another route of a smaller MTU the kernel fragments.
+	if d := &routes[0]; l.config.MTU == 0 && int64(frameBytes(d.mtu, !l.inet4)) < l.frameSize.Load() {
+		frame := frameBytes(d.mtu, !l.inet4)
+		l.log("the MTU of the route to %s is %d bytes: the largest frame is now %d bytes", d.to, d.mtu, frame)
+		l.frameSize.Store(int64(frame))
 	}
 	l.cables.follow(addr, next.peer(addr))
 	return addr, nil

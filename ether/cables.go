@@ -245,7 +245,8 @@ func (c *cables) update(now time.Duration, f *followed) {
 		c.event(e)
 	}
 	if used != was {
-		c.probe(now, f) // which informs the other end
+		f.gso.Store(true) // this interface may take it where the other one refused
+		c.probe(now, f)   // which informs the other end
 	}
 }
 
