@@ -88,7 +88,7 @@ func tcpInfo(raw syscall.RawConn) (info *unix.TCPInfo, err error) {
 	return info, err
 }
 
-// owing returns for how long the other host has acknowledged nothing, 0 if it owes no acknowledgement, and the round trip.
+// owing returns for how long the other host has acknowledged nothing, 0 if it owes no acknowledgement, and the shortest round trip.
 func owing(c net.Conn) (quiet, rtt time.Duration) {
 	t, is := c.(*net.TCPConn)
 	if !is {
@@ -103,5 +103,5 @@ func owing(c net.Conn) (quiet, rtt time.Duration) {
 		return 0, 0
 	}
 	quiet = time.Duration(min(i.Last_ack_recv, i.Last_data_recv)) * time.Millisecond
-	return quiet, time.Duration(i.Rtt) * time.Microsecond
+	return quiet, time.Duration(i.Min_rtt) * time.Microsecond // the smoothed one holds delayed acknowledgements
 }
