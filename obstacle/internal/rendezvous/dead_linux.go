@@ -88,7 +88,8 @@ func tcpInfo(raw syscall.RawConn) (info *unix.TCPInfo, err error) {
 	return info, err
 }
 
-// owing returns for how long the other host has acknowledged nothing, 0 if it owes no acknowledgement, and the shortest round trip.
+// owing returns for how long the other host has acknowledged nothing, 0 if it owes no acknowledgement, and the shortest
+// round trip.
 func owing(c net.Conn) (quiet, rtt time.Duration) {
 	t, is := c.(*net.TCPConn)
 	if !is {
