@@ -15,45 +15,42 @@ func (l *Link) Offer(string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := offer{host: l.host, candidates: cs}
+	o := offer{host: l.host, key: l.key, candidates: cs}
 	return o.append(nil), nil
 }
 
 // Accept chooses one of the addresses in the other end's offer to send to. From then on the
-// link receives frames from any of them.
+// link receives frames from any of them. Where several cables lead to the other end, the link probes all, and sends over
+// another one when the first fails; see Watch.
 func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
 	o, err := decodeOffer(remote)
 	if err != nil {
 		return 0, err
 	}
-	chosen, mtu, err := l.chooseCandidate(o)
+	routes, err := l.routesTo(o)
 	if err != nil {
 		return 0, err
 	}
-	scope, err := scopeOf(chosen.addr.Addr())
-	if err != nil {
-		return 0, err
-	}
-	sources := []source{sourceOf(chosen.addr, scope)}
+	sources := []source{sourceOf(routes[0].to, routes[0].scope)}
 	for _, c := range o.candidates {
 		if ip := c.addr.Addr(); (!ip.IsLoopback() || l.sameHost(o.host)) && !ip.IsLinkLocalUnicast() {
 			sources = append(sources, sourceOf(c.addr, 0))
 		}
 	}
-	p := &peer{to: chosen.addr, sockaddr: sockaddrOf(chosen.addr, scope, l.inet4)}
-	p.gso.Store(true)
-
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	next, addr, err := l.peers.Load().withPeer(p, sources)
+	next, addr, err := l.peers.Load().withPeer(newPeer(o.key, routes), sources)
 	if err != nil {
 		return 0, err
 	}
 	l.peers.Store(next)
-	if frame := int64(frameBytes(mtu, !l.inet4)); l.config.MTU == 0 && frame < l.frameSize.Load() {
-		l.log("the MTU of the route to %s is %d bytes: the largest frame is now %d bytes", chosen.addr, mtu, frame)
-		l.frameSize.Store(frame)
+	// On another route of a smaller MTU the kernel fragments.
+	if d := &routes[0]; l.config.MTU == 0 && int64(frameBytes(d.mtu, !l.inet4)) < l.frameSize.Load() {
+		frame := frameBytes(d.mtu, !l.inet4)
+		l.log("the MTU of the route to %s is %d bytes: the largest frame is now %d bytes", d.to, d.mtu, frame)
+		l.frameSize.Store(int64(frame))
 	}
+	l.cables.follow(addr, next.peer(addr))
 	return addr, nil
 }
 

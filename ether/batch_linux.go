@@ -225,7 +225,7 @@ func (b *batch) sendBatch(peers *peerTable, frames []microproto.Frame) (n int, f
 		}
 		p := peers.peer(frames[first].Peer)
 		if (next-first > 1 || frames[first].Count() > 1) && segmentationRefused(s.errno) && p.gso.Swap(false) {
-			b.l.log("segmentation offload refused on the route to %s (%v): sending one frame per datagram", p.to, s.errno)
+			b.l.log("segmentation offload refused on the route to %s (%v): sending one frame per datagram", p.used.Load().to, s.errno)
 			return first, false, nil // filled again, without offload
 		}
 		b.l.addLost(countFrames(frames[first:next]), s.errno)
@@ -266,7 +266,8 @@ func (b *batch) fillMessages(peers *peerTable, frames []microproto.Frame) (count
 			}
 		}
 		m := &s.messages[count].hdr
-		m.Name, m.Namelen = &p.sockaddr.bytes[0], p.sockaddr.size
+		to := p.used.Load()
+		m.Name, m.Namelen = &to.sockaddr.bytes[0], to.sockaddr.size
 		m.Iov = &s.vectors[vector]
 		m.SetIovlen(s.used - vector)
 		m.Control = nil

@@ -1,9 +1,11 @@
 package ether
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -37,12 +39,12 @@ func eachAddress(f func(i net.Interface, p netip.Prefix)) error {
 func (l *Link) candidates() ([]candidate, error) {
 	port := l.local.Port()
 	if ip := l.local.Addr(); !ip.IsUnspecified() {
-		return []candidate{{netip.AddrPortFrom(ip.WithZone(""), port), ip.BitLen()}}, nil
+		return []candidate{{addr: netip.AddrPortFrom(ip.WithZone(""), port), bits: ip.BitLen()}}, nil
 	}
 	var outer, loopback []candidate
-	err := eachAddress(func(_ net.Interface, p netip.Prefix) {
+	err := eachAddress(func(i net.Interface, p netip.Prefix) {
 		ip := p.Addr()
-		c := candidate{netip.AddrPortFrom(ip, port), p.Bits()}
+		c := candidate{netip.AddrPortFrom(ip, port), p.Bits(), uint8(i.Index)}
 		switch {
 		case ip.IsLinkLocalUnicast() || !l.supports(ip): // link-local: meaningless without its interface
 		case ip.IsLoopback():
@@ -69,10 +71,10 @@ func (l *Link) supports(ip netip.Addr) bool {
 	return ip.Is6() || l.local.Addr().IsUnspecified()
 }
 
-// chooseCandidate returns the candidate to send to and the MTU of its route. It prefers
-// loopback on the same host, then a network of this host, then any candidate with a route,
-// each in the order offered.
-func (l *Link) chooseCandidate(o offer) (candidate, int, error) {
+// routesTo returns the destinations to send to, the one to begin with first. It prefers loopback on the same host, then
+// a network of this host, then any candidate with a route; of these, interfaces with a carrier, each in the order
+// offered. Of destinations behind one interface at both ends, which are one cable, it returns the first.
+func (l *Link) routesTo(o offer) ([]destination, error) {
 	const ranks = 3
 	var byRank [ranks][]candidate
 	var refused []string
@@ -84,26 +86,52 @@ func (l *Link) chooseCandidate(o offer) (candidate, int, error) {
 		}
 		byRank[rank] = append(byRank[rank], c)
 	}
-	for _, cs := range byRank {
+	var out []destination
+	for rank, cs := range byRank {
+		first := len(out)
 		for _, c := range cs {
-			if ip := c.addr.Addr(); ip.IsLinkLocalUnicast() {
-				c.addr = netip.AddrPortFrom(ip.WithZone(l.local.Addr().Zone()), c.addr.Port())
+			d, err := l.destinationOf(c)
+			if err != nil {
+				refused = append(refused, fmt.Sprintf("%s: %v", c.addr, err))
+				continue
 			}
-			mtu, err := routeMTU(l.local.Addr(), c.addr)
-			if err == nil {
-				return c, mtu, nil
+			if !slices.ContainsFunc(out, d.sameCable) {
+				out = append(out, d)
 			}
-			refused = append(refused, fmt.Sprintf("%s: %v", c.addr, err))
+			if rank == 0 {
+				return out, nil
+			}
 		}
+		slices.SortStableFunc(out[first:], func(a, b destination) int { return cmp.Compare(b.carrier(), a.carrier()) })
 	}
-	return candidate{}, 0, fmt.Errorf("ether: no path from %s to the other end: %s "+
-		"(let both ends listen on addresses of one network with --listen)", l.local, strings.Join(refused, "; "))
+	if len(out) == 0 {
+		return nil, fmt.Errorf("ether: no path from %s to the other end: %s "+
+			"(let both ends listen on addresses of one network with --listen)", l.local, strings.Join(refused, "; "))
+	}
+	return out, nil
+}
+
+// destinationOf returns the destination of a candidate to which there is a route.
+func (l *Link) destinationOf(c candidate) (d destination, err error) {
+	if ip := c.addr.Addr(); ip.IsLinkLocalUnicast() {
+		c.addr = netip.AddrPortFrom(ip.WithZone(l.local.Addr().Zone()), c.addr.Port())
+	}
+	d = destination{to: c.addr, remote: c.interfaceNumber}
+	if d.mtu, d.local, d.from, err = routeTo(l.local.Addr(), c.addr); err != nil {
+		return d, err
+	}
+	if d.scope, err = scopeOf(c.addr.Addr()); err != nil {
+		return d, err
+	}
+	d.sockaddr = sockaddrOf(c.addr, d.scope, l.inet4)
+	return d, nil
 }
 
 // rank returns a candidate's rank, 0 the best, or the reason why it cannot be used.
 func (l *Link) rank(c candidate, host uint64) (rank int, reason string) {
 	ip, own := c.addr.Addr(), l.local.Addr()
 	sameHost := l.sameHost(host)
+	isOwn, near := placeOf(ip)
 	switch {
 	case !l.supports(ip):
 		return 0, fmt.Sprintf("this end supports %s only", l.family())
@@ -117,7 +145,9 @@ func (l *Link) rank(c candidate, host uint64) (rank int, reason string) {
 		return 0, "a link-local address, and this end does not listen on one"
 	case ip.IsLoopback():
 		return 0, ""
-	case onLocalNetwork(ip):
+	case isOwn && !sameHost: // of a bridge that both hosts have, for example
+		return 0, "an address of this host, and the other end is on another"
+	case near:
 		return 1, ""
 	}
 	return 2, ""
@@ -133,10 +163,11 @@ func (l *Link) family() string {
 	return "IPv6"
 }
 
-// onLocalNetwork reports whether ip is in a network of this host.
-func onLocalNetwork(ip netip.Addr) (local bool) {
+// placeOf reports whether ip is an address of this host, and whether it is in a network of this host.
+func placeOf(ip netip.Addr) (own, near bool) {
 	_ = eachAddress(func(_ net.Interface, p netip.Prefix) {
-		local = local || p.Masked().Contains(ip.WithZone(""))
+		own = own || p.Addr() == ip.WithZone("")
+		near = near || p.Masked().Contains(ip.WithZone(""))
 	})
-	return local
+	return own, near
 }

@@ -43,21 +43,28 @@ func interfaceMTU(ip netip.Addr) (int, error) {
 	return clampMTU(smallest), err
 }
 
-// routeMTU returns the MTU of the route from own to an address, or an error if there is no
+// routeTo returns the MTU, the interface and the source address of the route from own to an address, or an error if there is no
 // route. It sends nothing.
-func routeMTU(own netip.Addr, to netip.AddrPort) (int, error) {
+func routeTo(own netip.Addr, to netip.AddrPort) (mtu int, through net.Interface, from netip.Addr, err error) {
 	d := net.Dialer{}
 	if !own.IsUnspecified() {
 		d.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(own, 0))
 	}
 	conn, err := d.Dial("udp", to.String())
 	if err != nil {
-		return 0, err
+		return 0, through, from, err
 	}
 	defer conn.Close()
 	udp := conn.(*net.UDPConn)
-	if mtu := pathMTU(udp, to.Addr().Is6()); mtu > 0 {
-		return clampMTU(mtu), nil
+	from = udp.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap().WithZone("")
+	err = eachAddress(func(i net.Interface, p netip.Prefix) {
+		if p.Addr() == from {
+			through = i
+		}
+	})
+	if mtu = pathMTU(udp, to.Addr().Is6()); mtu > 0 || err != nil {
+		return clampMTU(mtu), through, from, err
 	}
-	return interfaceMTU(udp.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap())
+	mtu, err = interfaceMTU(from)
+	return mtu, through, from, err
 }

@@ -7,39 +7,43 @@ import (
 	"net/netip"
 )
 
-// Format of an offer, version 1, big endian:
+// Format of an offer, version 2, big endian:
 //
 //	version  1 byte
 //	host     8 bytes: equal at two ends only if they share a loopback interface; 0 if unknown
+//	key      8 bytes, random: in the probes of routes to this end
 //	count    1 byte, 1 to 32
-//	count × { length of the address 1 byte (4 or 16), prefix bits 1 byte, address, port 2 bytes }
+//	count × { length of the address 1 byte (4 or 16), prefix bits 1 byte, lowest byte of the index of its interface
+//	          1 byte, address, port 2 bytes }
 const (
-	offerVersion  = 1
-	offerHeader   = 1 + 8 + 1
+	offerVersion  = 2
+	offerHeader   = 1 + 8 + 8 + 1
 	maxCandidates = 32
 )
 
 var errOffer = errors.New("ether: malformed offer")
 
 // candidate is an address at which a link may be reached, with the length of its network's
-// prefix.
+// prefix. Addresses of one interface have the same number.
 type candidate struct {
-	addr netip.AddrPort
-	bits int
+	addr            netip.AddrPort
+	bits            int
+	interfaceNumber uint8
 }
 
 type offer struct {
-	host       uint64
+	host, key  uint64
 	candidates []candidate
 }
 
 func (o *offer) append(b []byte) []byte {
 	b = append(b, offerVersion)
 	b = binary.BigEndian.AppendUint64(b, o.host)
+	b = binary.BigEndian.AppendUint64(b, o.key)
 	b = append(b, byte(len(o.candidates)))
 	for _, c := range o.candidates {
 		ip := c.addr.Addr().AsSlice()
-		b = append(b, byte(len(ip)), byte(c.bits))
+		b = append(b, byte(len(ip)), byte(c.bits), c.interfaceNumber)
 		b = append(b, ip...)
 		b = binary.BigEndian.AppendUint16(b, c.addr.Port())
 	}
@@ -57,7 +61,8 @@ func decodeOffer(b []byte) (offer, error) {
 		return o, fmt.Errorf("%w: %d bytes", errOffer, len(b))
 	}
 	o.host = binary.BigEndian.Uint64(b[1:])
-	n := int(b[9])
+	o.key = binary.BigEndian.Uint64(b[9:])
+	n := int(b[offerHeader-1])
 	b = b[offerHeader:]
 	if n < 1 || n > maxCandidates {
 		return o, fmt.Errorf("%w: %d addresses, want 1 to %d", errOffer, n, maxCandidates)
@@ -77,7 +82,8 @@ func decodeOffer(b []byte) (offer, error) {
 }
 
 func decodeCandidate(b []byte) (c candidate, rest []byte, err error) {
-	if len(b) < 2 {
+	const head = 3
+	if len(b) < head {
 		return c, nil, errors.New("truncated")
 	}
 	size, bits := int(b[0]), int(b[1])
@@ -87,13 +93,13 @@ func decodeCandidate(b []byte) (c candidate, rest []byte, err error) {
 	if bits > 8*size {
 		return c, nil, fmt.Errorf("prefix of %d bits", bits)
 	}
-	if len(b) < 2+size+2 {
+	if len(b) < head+size+2 {
 		return c, nil, errors.New("truncated")
 	}
-	ip, _ := netip.AddrFromSlice(b[2 : 2+size])
-	port := binary.BigEndian.Uint16(b[2+size:])
+	ip, _ := netip.AddrFromSlice(b[head : head+size])
+	port := binary.BigEndian.Uint16(b[head+size:])
 	if ip.Is4In6() || ip.IsUnspecified() || ip.IsMulticast() || port == 0 {
 		return c, nil, fmt.Errorf("%s is not a unicast address with a port", netip.AddrPortFrom(ip, port))
 	}
-	return candidate{netip.AddrPortFrom(ip, port), bits}, b[2+size+2:], nil
+	return candidate{netip.AddrPortFrom(ip, port), bits, b[2]}, b[head+size+2:], nil
 }

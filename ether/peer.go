@@ -3,6 +3,7 @@ package ether
 import (
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
 	"sync/atomic"
@@ -15,10 +16,56 @@ const maxPeers = 1 << 16
 
 // peer is an accepted remote end.
 type peer struct {
-	to       netip.AddrPort
-	sockaddr sockaddr // the same, in the layout of system calls
-	gso      atomic.Bool
+	key    uint64        // of its offer
+	routes []destination // the one to begin with first; more than one where several cables lead to it
+	used   atomic.Pointer[destination]
+	gso    atomic.Bool
 }
+
+func newPeer(key uint64, routes []destination) *peer {
+	p := &peer{key: key, routes: routes}
+	p.used.Store(&routes[0])
+	p.gso.Store(true)
+	return p
+}
+
+// with returns the peer with further routes. Those that it has stay: their interfaces may be down at present.
+func (p *peer) with(routes []destination) *peer {
+	all := slices.Clone(p.routes)
+	for _, d := range routes {
+		if !slices.ContainsFunc(all, d.same) && len(all) < maxCandidates {
+			all = append(all, d)
+		}
+	}
+	if len(all) == len(p.routes) {
+		return p
+	}
+	out := newPeer(p.key, all)
+	out.gso.Store(p.gso.Load())
+	return out
+}
+
+// destination is an address of a peer, with the interfaces at both ends of the way to it.
+type destination struct {
+	to       netip.AddrPort
+	scope    uint32
+	sockaddr sockaddr // the same, in the layout of system calls
+	mtu      int
+	local    net.Interface
+	from     netip.Addr // of this end
+	remote   uint8      // number of the interface in the peer's offer
+}
+
+// sameCable reports whether two destinations are behind the same interfaces.
+func (d destination) sameCable(o destination) bool {
+	return d.local.Index == o.local.Index && d.remote == o.remote
+}
+
+// same reports whether two destinations are the same.
+func (d destination) same(o destination) bool { return d.to == o.to }
+
+// carrier returns 1 if the interface had a carrier when the peer was accepted, else 0.
+func (d destination) carrier() int { return int(d.local.Flags&net.FlagRunning) / int(net.FlagRunning) }
 
 // source is the address of a datagram's sender. ip is IPv4-mapped where it is IPv4. scope is
 // the interface of a link-local address, else 0.
@@ -46,9 +93,16 @@ func (r *peerTable) peer(a microproto.LinkAddr) *peer {
 }
 
 // withPeer returns a table that also contains peer p, whose frames come from any of sources.
-// A peer that is known under the first of them already keeps its link address.
+// A peer that is known under one of them by the same key, or under the first by another one, keeps its link address.
+// With the same key it also gets the routes of p. With another one it may be another peer, and must not get the frames of the
+// first at further addresses of its choice: it gets no further routes.
 func (r *peerTable) withPeer(p *peer, sources []source) (*peerTable, microproto.LinkAddr, error) {
 	addr, known := r.bySource[sources[0]]
+	for _, s := range sources {
+		if a := r.bySource[s]; a != 0 && r.peer(a).key == p.key {
+			addr, known = a, true
+		}
+	}
 	if !known {
 		if len(r.peers) >= maxPeers {
 			return nil, 0, fmt.Errorf("ether: too many peers: the limit is %d", maxPeers)
@@ -60,8 +114,11 @@ func (r *peerTable) withPeer(p *peer, sources []source) (*peerTable, microproto.
 		bySource: make(map[source]microproto.LinkAddr, len(r.bySource)+len(sources)),
 	}
 	maps.Copy(next.bySource, r.bySource)
-	if !known {
+	switch {
+	case !known:
 		next.peers = append(next.peers, p)
+	case r.peer(addr).key == p.key:
+		next.peers[addr-1] = r.peer(addr).with(p.routes)
 	}
 	for _, s := range sources {
 		if _, taken := next.bySource[s]; !taken {

@@ -177,6 +177,14 @@ func (r *receiver) openDatagram(i int) {
 		return
 	}
 	n := int(m.n)
+	if segment <= 0 || segment >= n {
+		segment = max(n, 1)
+	}
+	if b := r.buffers[i].Bytes[:n]; mayHoldProbe(b, segment) {
+		if n = l.cables.take(peer, sourceIn(&r.names[i]), b, segment); n == 0 {
+			return
+		}
+	}
 	size, small := datagramBytes, n <= smallBytes
 	if small {
 		size = smallBytes
@@ -193,9 +201,7 @@ func (r *receiver) openDatagram(i int) {
 	} else {
 		r.buffers[i] = fresh
 	}
-	if segment <= 0 || segment >= n {
-		segment = max(n, 1)
-	} else {
+	if segment < n {
 		l.count.SuperReceived.Add(1)
 	}
 	r.current = datagram{buffer: full, hold: full.Frame(0, 0, 0), peer: peer, end: n, segmentSize: segment}

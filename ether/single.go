@@ -32,13 +32,13 @@ func (s *single) send(peers *peerTable, frames []microproto.Frame) (n int, full 
 	for n < len(frames) {
 		f := &frames[n]
 		*f = f.Flatten(s.l)
-		size := len(f.Data)
+		to, size := peers.peer(f.Peer).used.Load(), len(f.Data)
 		if f.Count() > 1 {
 			size = f.Segment
 		}
 		for at := 0; at == 0 || at < len(f.Data); at += max(1, size) {
 			data := f.Data[at:min(at+size, len(f.Data))]
-			full, lost, err := s.out.try(peers.peer(f.Peer), data)
+			full, lost, err := s.out.try(to, data)
 			switch {
 			case at == 0 && (full || err != nil):
 				return n, full, err
@@ -85,6 +85,9 @@ func (s *single) recv(batch []microproto.Frame) (int, error) {
 	peer := s.l.peers.Load().bySource[s.source(from)]
 	if peer == 0 {
 		c.Unknown.Add(1)
+		return 0, nil
+	}
+	if b := s.scratch[:n]; mayHoldProbe(b, max(n, 1)) && s.l.cables.take(peer, s.source(from), b, n) == 0 {
 		return 0, nil
 	}
 	b := s.l.buffer(n)

@@ -24,8 +24,8 @@ type singleSend struct{ l *Link }
 
 func (s *singleSend) init(l *Link) { s.l = l }
 
-func (s *singleSend) try(p *peer, data []byte) (full bool, lost, err error) {
-	_, err = s.l.conn.WriteToUDPAddrPort(data, p.to)
+func (s *singleSend) try(d *destination, data []byte) (full bool, lost, err error) {
+	_, err = s.l.conn.WriteToUDPAddrPort(data, d.to)
 	if errors.Is(err, net.ErrClosed) {
 		return false, nil, err
 	}

@@ -47,8 +47,8 @@ func (s *singleSend) init(l *Link) {
 
 // try sends one datagram. It returns full if the send queue has no room now, lost if the
 // network refused the datagram, and err if the socket is closed.
-func (s *singleSend) try(p *peer, data []byte) (full bool, lost, err error) {
-	s.to, s.data = p.sockaddr.to, data
+func (s *singleSend) try(d *destination, data []byte) (full bool, lost, err error) {
+	s.to, s.data = d.sockaddr.to, data
 	err = s.l.raw.Write(s.call)
 	s.data = nil
 	switch {

@@ -3,6 +3,8 @@ package ether
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -27,6 +29,7 @@ type Link struct {
 	local  netip.AddrPort // unmapped; unspecified when bound to all addresses
 	inet4  bool           // the socket's family
 	host   uint64         // hostID
+	key    uint64         // of offers, random
 
 	pool          buffers.Pool
 	count         counters
@@ -51,11 +54,15 @@ type Link struct {
 	mu        sync.Mutex // serialises Accept
 	peers     atomic.Pointer[peerTable]
 
+	cables cables
 	batch  *batch // nil: one datagram per system call
 	single single
 }
 
-var _ microproto.Link = (*Link)(nil)
+var (
+	_ microproto.Link      = (*Link)(nil)
+	_ microproto.Connected = (*Link)(nil)
+)
 
 // Open listens. An error about a port in use, a wrong address or a wrong range names it and
 // the flag that changes it.
@@ -69,7 +76,7 @@ func Open(c Config) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{config: c, conn: conn, host: hostID(), opened: time.Now()}
+	l := &Link{config: c, conn: conn, host: hostID(), key: randomKey(), opened: time.Now()}
 	l.pool.Init([]int{smallBytes, jumboBytes, datagramBytes}, c.BufferBytes, nil)
 	if err := l.setUp(); err != nil {
 		if l.conn != nil { // newBatch closes the socket that it has taken
@@ -78,6 +85,12 @@ func Open(c Config) (*Link, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+func randomKey() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return binary.BigEndian.Uint64(b[:])
 }
 
 func (l *Link) setUp() error {
@@ -111,6 +124,7 @@ func (l *Link) setUp() error {
 		}
 	}
 	l.single.init(l)
+	l.cables.init(l)
 	return nil
 }
 
@@ -347,6 +361,7 @@ func (l *Link) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
+	l.cables.close()
 	if l.batch != nil {
 		return l.batch.close()
 	}

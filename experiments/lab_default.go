@@ -21,3 +21,5 @@ func (*localCase) runInLab(context.Context, *measure.Run, string, uint64) (measu
 func goodput(context.Context, *measure.Run) error { return errNoLab }
 
 func shares(context.Context, *measure.Run) error { return errNoLab }
+
+func cables(context.Context, *measure.Run) error { return errNoLab }

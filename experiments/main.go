@@ -28,6 +28,7 @@ func parts() []measure.Part {
 		{Name: "schwarz", About: "exchanges of Schwarz by peers, overlap and coarse correction", Measure: schwarz},
 		{Name: "petsc", About: "multigrid beside PETSc's solvers of variational inequalities", Measure: petsc},
 		{Name: "localhost", About: "the simulator, calibrated here, beside real runs over loopback", Measure: validate},
+		{Name: "cables", About: "pauses of sessions when one of two cables is pulled", Measure: cables},
 		{Name: "goodput", About: "goodput over an emulated link that loses packets", Measure: goodput},
 		{Name: "shares", About: "shares of two flows on one emulated link", Measure: shares},
 	}

@@ -12,6 +12,9 @@ var (
 	// Micro-protocols should send one segment that has timed out again, however long its next
 	// time-out is.
 	PathSilent = NewEvent[struct{}]("path.silent")
+	// PathMoved: by the layer above, when the link has left a route on which frames were lost. Micro-protocols should
+	// take what is in flight for lost, as when their time-out has passed.
+	PathMoved = NewEvent[struct{}]("path.moved")
 	// CloseSession: by the kernel, once, in Composite.Close.
 	CloseSession = NewEvent[struct{}]("close.session")
 	// MessageFromUser: by the kernel, in Composite.Submit.

@@ -248,4 +248,7 @@ type LinkEvent struct {
 	Peer LinkAddr // 0: the link itself (its port or device), and so every connection
 	Up   bool
 	Err  error // the reason why it went down
+	// Route, if not empty, says over which of several routes frames go to the peer, and which are down. With Err, they
+	// left one that is down: frames under way may be lost.
+	Route string
 }

@@ -23,8 +23,8 @@ const (
 	PeerLost    = PeerState(control.Lost)    // it was silent for too long
 )
 
-// Connect asks for an association with a peer whose control channel listens at addr; addr may be ""
-// when the peer is expected to dial. It may be called again. OutPeerUp or OutPeerRefused is the
+// Connect asks for an association with a peer whose control channel listens at addr, or at one of several addresses
+// separated by commas; addr may be "" when the peer is expected to dial. It may be called again. OutPeerUp or OutPeerRefused is the
 // answer; Peer returns the state meanwhile.
 func (n *Node) Connect(now microproto.Instant, name, addr string) error {
 	if n.closed {
@@ -97,6 +97,7 @@ type peer struct {
 	node        *Node
 	paths       rail.Paths
 	railsAtEnd  []RailInfo // when the association ended
+	route       string     // of several over the base rail, see microproto.LinkEvent
 	evidence    Evidence
 	finding     Finding
 	measurement path.Measurement
@@ -340,9 +341,8 @@ func (h *controlHost) Deadline(c *control.Peer) microproto.Instant {
 func (h *controlHost) Silent(now microproto.Instant, c *control.Peer) {
 	n := h.node()
 	for _, s := range n.sessionsWith(h.peers[c.Number]) {
-		if c := s.channel; c != nil && s.running() {
-			err := c.composite.Do(now, func(x *microproto.Exec) { microproto.Raise(x, microproto.PathSilent, struct{}{}) })
-			n.collect(now, s, c, err, -1)
+		if s.channel != nil && s.running() {
+			n.raise(now, s, microproto.PathSilent)
 		}
 	}
 }
@@ -370,7 +370,7 @@ func (h *controlHost) Changed() { h.reschedule = true }
 
 func (h *controlHost) Emit(o control.Output) {
 	h.out = append(h.out, Output{
-		Kind: OutputKind(o.Kind), Conn: ConnID(o.Conn), Peer: o.Peer, Addr: o.Addr, Data: o.Data, Err: o.Err,
+		Kind: OutputKind(o.Kind), Conn: ConnID(o.Conn), Peer: o.Peer, Addrs: o.Addrs, Data: o.Data, Err: o.Err,
 	})
 }
 

@@ -45,7 +45,7 @@ func TestBaseCarriesNothing(t *testing.T) {
 					for i, e := range d.ends {
 						rails := e.n.Rails(string(rune('b' - i)))
 						require.Len(t, rails, 2)
-						require.Equal(t, RailInfo{InfiniBand, true, "", 0, false}, rails[0])
+						require.Equal(t, RailInfo{InfiniBand, true, "", 0, false, ""}, rails[0])
 						require.False(t, rails[1].Up)
 						require.Contains(t, rails[1].Reason, "ether carries nothing from ")
 						require.Equal(t, InfiniBand, d.info(i).Conditions.Network)
@@ -57,7 +57,7 @@ func TestBaseCarriesNothing(t *testing.T) {
 					for i, e := range d.ends {
 						require.Equal(t, Ethernet, d.info(i).Conditions.Network)
 						rails := e.n.Rails(string(rune('b' - i)))
-						require.Equal(t, RailInfo{Ethernet, true, "", 1, true}, rails[1])
+						require.Equal(t, RailInfo{Ethernet, true, "", 1, true, ""}, rails[1])
 					}
 				})
 			}

@@ -15,7 +15,7 @@ type OutputKind uint8
 // The kinds of output. The first three are orders to the caller, the others reports.
 const (
 	OutControl     = OutputKind(control.OutSend)    // send Data on connection Conn
-	OutDial        = OutputKind(control.OutDial)    // connect to Peer at Addr; answer with ControlUp or DialFailed
+	OutDial        = OutputKind(control.OutDial)    // connect to Peer at one of Addrs; answer with ControlUp or DialFailed
 	OutDisconnect  = OutputKind(control.OutHangup)  // close connection Conn; Err is the reason
 	OutPeerUp      = OutputKind(control.OutUp)      // sessions with Peer can be opened
 	OutPeerRefused = OutputKind(control.OutRefused) // Peer and this node do not match: Err
@@ -30,13 +30,14 @@ const (
 	OutEnded                                        // session Session has ended: Err
 	OutAdapted                                      // session Session has another composition; with Err, it could not
 	OutRail                                         // a rail of Network to Peer can be used; with Err, no longer
+	OutRoute                                        // over which Route frames of Network go to Peer; with Err, they left one
 	OutOffered                                      // Peer has opened a session that this end has not; see Accept
 )
 
 func (k OutputKind) String() string {
 	names := [...]string{
 		"", "control", "dial", "hangup", "peer.up", "peer.refused", "peer.closed", "peer.lost",
-		"opened", "touched", "ended", "adapted", "rail", "offered",
+		"opened", "touched", "ended", "adapted", "rail", "route", "offered",
 	}
 	if int(k) < len(names) {
 		return names[k]
@@ -49,9 +50,10 @@ type Output struct {
 	Kind    OutputKind
 	Conn    ConnID
 	Peer    string
-	Addr    string
+	Addrs   []string
 	Data    []byte
 	Session SessionID
 	Network Network
+	Route   string
 	Err     error
 }

@@ -41,10 +41,11 @@ func (n *Node) Input(now microproto.Instant, i int, f microproto.Frame) {
 }
 
 // RailEvent reports that rail number i, or its connection with a peer, went down or came back; see
-// microproto.Connected. Events of the base rail are ignored.
+// microproto.Connected. The base rail is never down; of its events, those about routes count.
 func (n *Node) RailEvent(now microproto.Instant, i int, e microproto.LinkEvent) {
 	r, err := n.rails[i], e.Err
 	if i == 0 || n.closed {
+		n.takeRoute(now, e)
 		return
 	}
 	if err == nil {
@@ -81,10 +82,43 @@ type RailInfo struct {
 	Reason   string // why it is not up
 	Failures uint64 // times that it went down since the peer answered
 	Chosen   bool   // sessions use it while it is up; false until a rail with Rail.Compare was found to be faster
+	Route    string // over which of several cables frames go, and which are down; "": there is one
+}
+
+// takeRoute notes over which of several routes the base rail sends to a peer. When it has left one that carried nothing,
+// the sessions send again what was in flight.
+func (n *Node) takeRoute(now microproto.Instant, e microproto.LinkEvent) {
+	for _, p := range n.peers {
+		if n.closed || e.Peer == 0 || e.Route == "" || p.Link != e.Peer || !p.Alive() {
+			continue
+		}
+		p.route = e.Route
+		if e.Err != nil {
+			n.associations.Suspect(now, p.Peer)
+		}
+		n.out = append(n.out, Output{Kind: OutRoute, Peer: p.Name, Network: n.rails[0].Network, Route: e.Route, Err: e.Err})
+		for _, s := range n.sessionsWith(p) {
+			switch {
+			case e.Err == nil || !s.running() || s.channel == nil:
+			case s.channel.Path == nil:
+				n.raise(now, s, microproto.PathMoved)
+			case s.channel.Path.Network() == Stream: // the kernel's TCP may wait on the same cable for long
+				p.paths.ConnectionDown(now, s.channel.Path.Rail, s.channel.Path.Addr, e.Err)
+			}
+		}
+	}
+}
+
+// raise raises an event in the composite of a session.
+func (n *Node) raise(now microproto.Instant, s *session, e microproto.Event[struct{}]) {
+	c := s.channel
+	err := c.composite.Do(now, func(x *microproto.Exec) { microproto.Raise(x, e, struct{}{}) })
+	n.collect(now, s, c, err, -1)
+	n.reschedule = true
 }
 
 // Rails returns the rails that this node and a peer have beside the base rail, best first, and the base rail once its
-// path has been down. Of a peer that is lost or closed they are those of the end, all down.
+// path has been down, or where several cables lead to the peer. Of a peer that is lost or closed they are those of the end, all down.
 func (n *Node) Rails(peer string) []RailInfo {
 	if p := n.peer(peer); p != nil {
 		return p.rails()
@@ -97,10 +131,10 @@ func (p *peer) rails() (out []RailInfo) {
 		return slices.Clone(p.railsAtEnd)
 	}
 	for _, w := range p.paths.List {
-		out = append(out, RailInfo{w.Network(), w.Up() && p.Alive(), w.Reason, w.Downs, w.Chosen()})
+		out = append(out, RailInfo{w.Network(), w.Up() && p.Alive(), w.Reason, w.Downs, w.Chosen(), ""})
 	}
-	if b := &p.paths.Base; b.Downs > 0 {
-		out = append(out, RailInfo{p.node.rails[0].Network, !b.Down() && p.Alive(), b.Reason, b.Downs, true})
+	if b := &p.paths.Base; b.Downs > 0 || p.route != "" {
+		out = append(out, RailInfo{p.node.rails[0].Network, !b.Down() && p.Alive(), b.Reason, b.Downs, true, p.route})
 	}
 	return out
 }

@@ -107,7 +107,7 @@ func TestRailTranscript(t *testing.T) {
 	i, err := b.Info(sb)
 	require.NoError(t, err)
 	require.Equal(t, InfiniBand, i.Conditions.Network)
-	require.Equal(t, []RailInfo{{InfiniBand, true, "", 1, true}}, a.Rails("b"))
+	require.Equal(t, []RailInfo{{InfiniBand, true, "", 1, true, ""}}, a.Rails("b"))
 	golden(t, "testdata/rail.golden", out.String())
 }
 

@@ -152,7 +152,8 @@ func (n *Node) receiveDrained(now microproto.Instant, p *peer, d *control.Draine
 	return nil
 }
 
-// networkReason returns why the session uses its rail; "" where the peers have only one.
+// networkReason returns why the session uses its rail; "" where the peers have only one,
+// of one cable.
 func (s *session) networkReason() string {
 	var reasons []string
 	var on *rail.Path
@@ -177,6 +178,9 @@ func (s *session) networkReason() string {
 	}
 	if b := &s.peer.paths.Base; b.Down() {
 		reasons = append(reasons, b.Reason)
+	}
+	if on == nil && s.peer.route != "" {
+		reasons = append(reasons, s.peer.route)
 	}
 	return strings.Join(reasons, "; ")
 }

@@ -60,9 +60,12 @@ func table() []row {
 			"p2psap/internal/control", "p2psap/internal/rail", "trace",
 		}},
 		{pkg: "p2psap/driver", may: []string{"p2psap", "microproto", "trace", xsys, zerolog}},
+		{pkg: "ether/internal/route", core: true},
 		{pkg: "internal/readiness", may: []string{xsys}},
 		{pkg: "internal/buffers", may: []string{"microproto"}},
-		{pkg: "ether", may: []string{"microproto", "internal/buffers", "internal/readiness", xsys, xnet}},
+		{pkg: "ether", may: []string{
+			"ether/internal/route", "microproto", "internal/buffers", "internal/readiness", xsys, xnet,
+		}},
 		{pkg: "ib", may: []string{
 			"microproto", "internal/buffers", "internal/fifo", "ib/internal/verbs/...", rdmamap, xsys,
 		}},

@@ -132,6 +132,11 @@ func (d *DCCPAck) Attach(b *microproto.Binder) error {
 			d.giveUp(x)
 		}
 	})
+	bind(b, microproto.PathMoved, func(x *microproto.Exec, _ struct{}) {
+		if d.flight.inFlight > 0 {
+			d.giveUp(x)
+		}
+	})
 	return nil
 }
 

@@ -147,12 +147,8 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 	bind(b, CreditBlocked, r.block)
 	bind(b, retransmitTimer, r.expire)
 	bind(b, RetransmitOldest, r.retransmitOldest)
-	bind(b, microproto.PathSilent, func(x *microproto.Exec, _ struct{}) {
-		if r.transmitted() > 0 && r.isolate(x, 0) && r.copies.Get(r.entries.Front().m) > 0 {
-			r.beginRound()
-			r.resend(x, r.entries.Front())
-		}
-	})
+	bind(b, microproto.PathSilent, r.pathSilent)
+	bind(b, microproto.PathMoved, r.pathMoved)
 	bind(b, WindowMoved, r.windowMoved)
 	bind(b, segmentNamed, r.retransmitNamed)
 	bind(b, trainSplit, func(x *microproto.Exec, c *splitRequest) {

@@ -59,6 +59,25 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 	r.arm(x, true)
 }
 
+// pathSilent sends the oldest segment again if it has timed out before.
+func (r *Retransmit) pathSilent(x *microproto.Exec, _ struct{}) {
+	if r.transmitted() > 0 && r.isolate(x, 0) && r.copies.Get(r.entries.Front().m) > 0 {
+		r.beginRound()
+		r.resend(x, r.entries.Front())
+	}
+}
+
+// pathMoved lets the time-out pass at once: of the oldest segment in flight, or of the probe for credit. The last
+// acknowledgements may be lost, too.
+func (r *Retransmit) pathMoved(x *microproto.Exec, _ struct{}) {
+	cancel(x, &r.running)
+	if r.inCount > 0 {
+		r.tail.due, r.selective.due, r.timeoutAt = 0, 0, x.Now()
+	}
+	r.expire(x, r)
+	microproto.Raise(x, AckRequested, Now)
+}
+
 // oldestMissing returns the oldest segment that has not arrived, made a message of its own. It returns false if there
 // is none, or if the pool has no messages for that; the next time-out then tries again.
 func (r *Retransmit) oldestMissing(x *microproto.Exec) (i int, ok bool) {

@@ -59,10 +59,9 @@ func (n *Node) accept() {
 	}
 }
 
-func (n *Node) dial(peer, addr string) {
+func (n *Node) dial(peer string, addrs []string) {
 	defer n.running.Done()
-	d := net.Dialer{Timeout: dialTimeout}
-	conn, err := d.DialContext(n.dialling, "tcp", addr)
+	conn, err := DialAny(n.dialling, dialTimeout, addrs)
 	if err == nil && n.config.Identity != nil {
 		tcp := conn
 		if conn, err = n.runHandshake(n.config.Identity.Client, tcp); err != nil {

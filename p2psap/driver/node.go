@@ -219,7 +219,8 @@ func (n *Node) keepTime() {
 	}
 }
 
-// Connect associates with a peer whose control channel listens at addr; addr may be "" when the peer dials. Both
+// Connect associates with a peer whose control channel listens at addr, or at one of several addresses separated by
+// commas; addr may be "" when the peer dials. Both
 // ends may call it, and more than once; the end that is dialled need not. It blocks until the peer is up, does not
 // match (*p2psap.RefusedError), or ctx has ended; then the error tells why the last attempt failed.
 func (n *Node) Connect(ctx context.Context, peer, addr string) error {

@@ -17,7 +17,7 @@ func (n *Node) carryOut(o *p2psap.Output) {
 	case p2psap.OutDial:
 		if !n.closed {
 			n.running.Add(1)
-			go n.dial(o.Peer, o.Addr)
+			go n.dial(o.Peer, o.Addrs)
 		}
 	case p2psap.OutDisconnect:
 		if c := n.conns[o.Conn]; c != nil {
@@ -37,6 +37,8 @@ func (n *Node) carryOut(o *p2psap.Output) {
 	case p2psap.OutRail:
 		n.logRail(o)
 		n.startComparison(o.Peer)
+	case p2psap.OutRoute:
+		n.logRoute(o)
 	case p2psap.OutOffered:
 		n.progress.signalAll()
 	default:

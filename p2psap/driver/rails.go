@@ -68,7 +68,7 @@ func (n *Node) addRails() {
 			}
 		}
 		p.waitable, _ = r.Link.(microproto.WaitableLink)
-		if l, ok := r.Link.(microproto.Connected); ok && i > 0 {
+		if l, ok := r.Link.(microproto.Connected); ok {
 			l.Watch(p.onEvent)
 		}
 	}
@@ -248,6 +248,16 @@ func (n *Node) logRail(o *p2psap.Output) {
 		}
 	}
 	n.log.WithLevel(level).Err(o.Err).Str("peer", o.Peer).Stringer("network", o.Network).Msg(what)
+}
+
+// logRoute logs over which of several cables frames go.
+func (n *Node) logRoute(o *p2psap.Output) {
+	level := zerolog.InfoLevel
+	if o.Err != nil {
+		level = zerolog.WarnLevel
+	}
+	n.log.WithLevel(level).Err(o.Err).Str("peer", o.Peer).Stringer("network", o.Network).Str("route", o.Route).
+		Msg("cables to the peer")
 }
 
 // Rails describes the rails to a peer as p2psap.Node.Rails does; nil if the two have none in common beside the base rail,

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/p2pdc/p2pdc/ether"
@@ -84,7 +85,11 @@ func (e *end) session() (c Counts, err error) {
 
 // node returns the node of this end.
 func (e *end) node() (*driver.Node, error) {
-	link, err := ether.Open(ether.Config{Listen: e.Listen})
+	listen := e.Listen
+	if e.Everywhere {
+		listen = netip.IPv4Unspecified().String()
+	}
+	link, err := ether.Open(ether.Config{Listen: listen})
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +108,7 @@ func (e *end) node() (*driver.Node, error) {
 	}
 	return driver.New(driver.Config{
 		Identity: identity, Plain: identity == nil, Protect: protect,
-		Name: endName(e.Sends), Rails: []driver.Rail{{Link: link}}, Listen: net.JoinHostPort(e.Listen, "0"),
+		Name: endName(e.Sends), Rails: []driver.Rail{{Link: link}}, Listen: net.JoinHostPort(listen, "0"),
 		Catalog: ctp.Catalog(), Policy: e.policy(), Run: "flow", Version: "flow", Cluster: cluster,
 		Linger: 100 * time.Millisecond,
 	})
@@ -153,6 +158,8 @@ func check(data, want []byte, k uint64) error {
 func (e *end) sendMessages(s *driver.Socket, c *Counts) error {
 	size := cmp.Or(e.Bytes, min(8*s.Info().SegmentSize, maxMessage))
 	const window = 128
+	tick := time.NewTicker(max(e.Interval, time.Nanosecond))
+	defer tick.Stop()
 	buffers := make([][]byte, window)
 	for i := range buffers {
 		buffers[i] = make([]byte, size)
@@ -182,6 +189,13 @@ func (e *end) sendMessages(s *driver.Socket, c *Counts) error {
 			if _, err := s.Send(e.ctx, tag, p2psap.Label(k), data); err != nil {
 				return err
 			}
+			if e.Interval > 0 {
+				select {
+				case <-tick.C:
+				case <-e.ctx.Done():
+					return e.ctx.Err()
+				}
+			}
 		}
 		if err := accepted(p2psap.Transfer(k)); err != nil {
 			return err
@@ -194,7 +208,7 @@ func (e *end) sendMessages(s *driver.Socket, c *Counts) error {
 // receiveMessages checks that messages arrive once each, complete and in order.
 func (e *end) receiveMessages(s *driver.Socket, c *Counts) error {
 	slot, want := p2psap.Slot{Tag: tag, Data: make([]byte, maxMessage)}, make([]byte, maxMessage)
-	for {
+	for last := int64(0); ; c.arrived(&last) {
 		a, err := s.Receive(e.ctx, &slot)
 		if err != nil {
 			if errors.Is(err, p2psap.ErrPeerClosed) {
@@ -245,6 +259,7 @@ func (e *end) sendValues(s *driver.Socket, c *Counts) error {
 // has changed, a part can hold bytes of several values, and has the smallest of their labels.
 func (e *end) receiveValues(s *driver.Socket, c *Counts) error {
 	slot := p2psap.Slot{Tag: tag, Data: make([]byte, e.valueBytes()), Labels: make([]microproto.SegmentLabel, 0, 1024)}
+	last := int64(0)
 	for {
 		if _, err := s.Wait(e.ctx, 0); err != nil {
 			if errors.Is(err, p2psap.ErrPeerClosed) {
@@ -260,6 +275,7 @@ func (e *end) receiveValues(s *driver.Socket, c *Counts) error {
 			continue
 		}
 		c.Messages++
+		c.arrived(&last)
 		oldest := uint64(Now())
 		for _, l := range slot.Labels {
 			oldest = min(oldest, l.Label)

@@ -23,12 +23,15 @@ type Spec struct {
 	IPv6  bool
 	// Protected selects protected frames, and TLS for the control channel.
 	Protected bool
+	// Everywhere has the ends of a session listen on all addresses of their hosts, which several cables may join.
+	Everywhere bool
 	// Optional lists micro-protocols to append to those of the column.
 	Optional []string
 	// Bytes is the size of a message. The default is eight full segments for a synchronous and 128 KiB for an
 	// asynchronous flow.
 	Bytes int
-	// Interval is the time between two values of an asynchronous flow, 10 ms if 0.
+	// Interval is the time between two values of an asynchronous flow, 10 ms if 0, or between two messages of a
+	// synchronous one, which otherwise follow each other at once.
 	Interval time.Duration
 }
 
@@ -45,6 +48,7 @@ type Counts struct {
 	Messages uint64 // received or accepted
 	Error    string // "" if the end succeeded
 	Reads    []Read `json:",omitempty"` // of an asynchronous flow: every reading of new data
+	Gaps     []Gap  `json:",omitempty"` // of a session: times without a message that were longer than MinGap
 	// Session describes an end of a session, TCP an end of a connection.
 	Session p2psap.SessionInfo
 	TCP     struct {
@@ -75,6 +79,21 @@ type report struct {
 type Read struct {
 	At     int64 // by Now
 	Oldest int64 // when the oldest of the values was sent
+}
+
+// Gap is a time, by Now, in which a receiver received nothing.
+type Gap struct{ From, To int64 }
+
+// MinGap is the shortest gap that a receiver reports.
+const MinGap = 2 * time.Millisecond
+
+// arrived notes an arrival. last is that of the one before, 0 for the first.
+func (c *Counts) arrived(last *int64) {
+	now := Now()
+	if *last != 0 && now-*last > int64(MinGap) {
+		c.Gaps = append(c.Gaps, Gap{*last, now})
+	}
+	*last = now
 }
 
 // Sample is the number of bytes that had arrived at a time.

@@ -87,6 +87,9 @@ func (r *run) seat(m *member, conn *rendezvous.Conn, j rendezvous.Join, label st
 
 // welcome uses a connection for a peer.
 func (r *run) welcome(m *member, conn *rendezvous.Conn, j rendezvous.Join, w rendezvous.Welcome) error {
+	if r.server != nil {
+		w.Reconnect, w.Addresses = r.server.Lasting(conn)
+	}
 	if err := conn.Send(w); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strings"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
@@ -218,7 +219,8 @@ func (r *run) assignWork() error {
 // it.
 func (r *run) reachable() error {
 	for _, m := range r.members {
-		host, _, err := net.SplitHostPort(m.control)
+		first, _, _ := strings.Cut(m.control, ",")
+		host, _, err := net.SplitHostPort(first)
 		if err != nil {
 			return fmt.Errorf("%s sent an invalid control address %q: %w", m, m.control, err)
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/obstacle/internal/tracefile"
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/shm"
 	"github.com/p2pdc/p2pdc/solver/buddy"
@@ -324,6 +325,25 @@ func (p *peer) advertised(control net.Addr) string {
 	}
 	return net.JoinHostPort(host, port)
 }
+
+// advertisedAll returns what advertised returns and, if this peer listens on all addresses and other hosts reach it, its
+// other addresses, separated by commas: several cables may lead to this host.
+func (p *peer) advertisedAll(control net.Addr) string {
+	first := p.advertised(control)
+	all := []string{first}
+	host, port, _ := net.SplitHostPort(first)
+	own, _, _ := net.SplitHostPort(control.String())
+	if ip := net.ParseIP(own); ip != nil && ip.IsUnspecified() && !net.ParseIP(host).IsLoopback() {
+		for _, a := range driver.Addresses(p.Listen) {
+			if at := net.JoinHostPort(a.String(), port); at != first && len(all) < maxAdvertised {
+				all = append(all, at)
+			}
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+const maxAdvertised = 8
 
 func (p *peer) timeout() time.Duration {
 	return time.Duration(p.welcome.PeerTimeoutMS) * time.Millisecond

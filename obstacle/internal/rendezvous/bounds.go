@@ -43,7 +43,7 @@ func bounds() map[string]span {
 		"Sweep": count, "Sweeps": count, "Iterate": count, "Iterates": count, "Relaxed": count, "Points": count,
 		"MaxSweeps": anything, "Seed": anything, // compared and copied, never summed
 		"Faces": count, "Sum": anything, "Ages": count, "StaleFaces": count, "Refused": count, "Dropped": count,
-		"Overwritten": count, "MessagesSent": count, "MessagesReceived": count, "SegmentsSent": count,
+		"Overwritten": count, "Received": count, "MessagesSent": count, "MessagesReceived": count, "SegmentsSent": count,
 		"SegmentsReceived": count, "Retransmitted": count,
 
 		"MTU": number, "BlockBytes": number, "MessageBytes": number, "SegmentBytes": number, "Values": number,

@@ -35,7 +35,7 @@ func bodies() []Message {
 		KindCapture: Capture{}, KindCaptured: Captured{}, KindRepaired: Repaired{}, KindHost: Host{}, KindProbe: Probe{},
 		KindUnreachable: Unreachable{}, KindKeep: Keep{}, KindKeeping: Keeping{}, KindTerm: Term{}, KindRecord: Record{},
 		KindVote: Vote{}, KindAnswer: Answer{}, KindLeave: Leave{}, KindResend: Resend{},
-		KindHeld: Held{}, KindView: View{},
+		KindHeld: Held{}, KindView: View{}, KindReceived: Received{},
 	}
 }
 

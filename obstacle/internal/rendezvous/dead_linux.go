@@ -87,3 +87,22 @@ func tcpInfo(raw syscall.RawConn) (info *unix.TCPInfo, err error) {
 	}
 	return info, err
 }
+
+// owing returns for how long the other host has acknowledged nothing, 0 if it owes no acknowledgement, and the shortest
+// round trip.
+func owing(c net.Conn) (quiet, rtt time.Duration) {
+	t, is := c.(*net.TCPConn)
+	if !is {
+		return 0, 0
+	}
+	raw, err := t.SyscallConn()
+	if err != nil {
+		return 0, 0
+	}
+	i, err := tcpInfo(raw)
+	if err != nil || i.Unacked == 0 && i.Notsent_bytes == 0 { // nothing is sent while the interface is down
+		return 0, 0
+	}
+	quiet = time.Duration(min(i.Last_ack_recv, i.Last_data_recv)) * time.Millisecond
+	return quiet, time.Duration(i.Min_rtt) * time.Microsecond // the smoothed one holds delayed acknowledgements
+}

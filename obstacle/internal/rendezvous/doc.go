@@ -36,6 +36,11 @@
 // keeper gets Held and a block for each peer that may be lost with the leader. obstacle attach gets View until the end of the
 // run, then Answer and chunks, and sends Bye.
 //
+// Where several cables join the hosts, a connection outlives the one that it takes: Welcome has its identity and the
+// addresses of the launcher. When that host no longer acknowledges, the peer sends Join with Reconnect on a connection to
+// another address, and both ends send again what the other has not received. Messages are counted from Welcome on, and
+// acknowledged by Received.
+//
 // Each end proves that it knows the run's secret (driver.Identity) without sending it. No message is sent before both
 // proofs, so an unauthenticated peer learns nothing about the run.
 package rendezvous

@@ -119,6 +119,11 @@ func (e *unknownSecret) Unwrap() error { return driver.ErrUnauthenticated }
 
 // Introduce runs the other half of the handshake, up to sending j, which needs Rank, Host and Pid.
 func (c *Conn) Introduce(id Identity, j Join) error {
+	return c.introduce(id, func() Join { return j })
+}
+
+// introduce is Introduce with a message that is made when the launcher has proved that it knows the secret.
+func (c *Conn) introduce(id Identity, join func() Join) error {
 	if err := c.secure(id.keys.Client); err != nil {
 		if errors.Is(err, driver.ErrUnauthenticated) {
 			return &unknownSecret{c.Remote()}
@@ -129,7 +134,7 @@ func (c *Conn) Introduce(id Identity, j Join) error {
 	if err != nil {
 		return c.unanswered(err)
 	}
-	ch := m.(Challenge)
+	ch, j := m.(Challenge), join()
 	j.Version, j.Program, j.Fingerprint = Version, id.Program, id.Fingerprint
 	if err := c.Send(j); err != nil {
 		return c.unanswered(err)
@@ -172,6 +177,10 @@ func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
 		return Welcome{}, ErrNotNeeded
 	case Welcome:
 		c.detectSilence(false)
+		if len(m.Reconnect) > 0 && len(m.Addresses) > 0 {
+			c.last(m.Reconnect, true)
+			go c.keepUp(id, j, m.Addresses)
+		}
 		return m, nil
 	}
 	return Welcome{}, ErrMalformed

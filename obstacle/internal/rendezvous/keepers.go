@@ -15,6 +15,8 @@ const (
 	ToTakePart Purpose = ""       // as a peer
 	ToVote     Purpose = "vote"   // Vote messages follow, each answered by one
 	ToAttach   Purpose = "attach" // View follows while the run is in progress, then Answer
+	// ToReconnect goes on with a connection that has fallen silent; Received answers it.
+	ToReconnect Purpose = "reconnect"
 )
 
 // Standing is the state of a peer that goes on without a leader.

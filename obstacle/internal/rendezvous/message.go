@@ -9,7 +9,7 @@ import (
 )
 
 // Version is that of this protocol. Both ends must have the same.
-const Version = 16
+const Version = 17
 
 // Kind is the type of a frame's body.
 type Kind uint8
@@ -51,6 +51,7 @@ const (
 	KindResend      // from a process that leads the run after the loss of the leader
 	KindHeld        // from the leader to a keeper, before a block in chunks of StreamStep
 	KindView        // from the leader, on a connection for the answer, until Answer
+	KindReceived    // in both directions, on a connection that may go on over another cable
 )
 
 // Message is a value of one of the types below.
@@ -77,6 +78,8 @@ type Join struct {
 	// Addresses are those at which other hosts reach the peer.
 	Addresses []netip.Addr `json:"addresses"`
 	Purpose   Purpose      `json:"purpose,omitempty"`
+	// Reconnect, of ToReconnect, is the connection that goes on over this one.
+	Reconnect *Reconnect `json:"reconnect,omitempty"`
 	// Standing is that of a peer of the run whose leader was lost; nil: the peer has no place.
 	Standing *Standing `json:"standing,omitempty"`
 }
@@ -100,6 +103,21 @@ type Welcome struct {
 	Rails         Rails    `json:"rails"`
 	// Keepers are addresses at which the run can be joined if its leader is lost.
 	Keepers []string `json:"keepers"`
+	// Reconnect is the identity of the connection, and Addresses are those of the process at which it may go on; empty
+	// where only one cable leads there.
+	Reconnect []byte   `json:"reconnect,omitempty"`
+	Addresses []string `json:"addresses,omitempty"`
+}
+
+// Reconnect asks a process to go on with a connection over the one on which it is sent.
+type Reconnect struct {
+	ID       []byte `json:"id"`
+	Received uint64 `json:"received"` // messages on that connection
+}
+
+// Received acknowledges the messages of a connection, and answers Reconnect.
+type Received struct {
+	Received uint64 `json:"received"`
 }
 
 // Rails are the settings of the networks between the peers of a run. Both ends of a pair must have the same settings of
@@ -116,7 +134,7 @@ type Rails struct {
 
 // Listen holds the address at which other peers reach this one.
 type Listen struct {
-	Control string      `json:"control"` // host:port of its control channel
+	Control string      `json:"control"` // host:port of its control channel; several, separated by commas, where it has several
 	Epoch   int         `json:"epoch"`   // for which it was opened
 	Sweep   uint64      `json:"sweep"`   // newest iterate of the peer, from which it goes on in lockstep
 	Omega   float64     `json:"omega"`   // iterate.Progress.Omega of that iterate

@@ -1,6 +1,7 @@
 package rendezvous
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -29,8 +30,9 @@ type Server struct {
 	done        chan struct{}
 	close       func()
 
-	mu   sync.Mutex
-	take func(*Conn, Join)
+	mu      sync.Mutex
+	take    func(*Conn, Join)
+	lasting map[string]*Conn // by identity; see Lasting
 }
 
 // Serve starts a server for a run of that many peers. take owns the admitted connections. It is called by several
@@ -40,7 +42,7 @@ func Serve(
 ) *Server {
 	s := &Server{
 		listener: l, identity: id, sendTimeout: sendTimeout, most: MinPending + peers, warn: warn, take: take,
-		done: make(chan struct{}),
+		done: make(chan struct{}), lasting: map[string]*Conn{},
 	}
 	s.close = sync.OnceFunc(func() { close(s.done); l.Close() })
 	go s.accept()
@@ -52,6 +54,54 @@ func (s *Server) Handle(take func(*Conn, Join)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.take = take
+}
+
+// Lasting returns a random identity for a connection that may go on over another cable, and the addresses of the server. It
+// returns nil if the peer is on this host, or if the server has one address.
+func (s *Server) Lasting(c *Conn) (id []byte, addresses []string) {
+	host, port, err := net.SplitHostPort(s.Addr())
+	remote, _, _ := net.SplitHostPort(c.Remote())
+	local, _, _ := net.SplitHostPort(c.Local())
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() || remote == local {
+		return nil, nil
+	}
+	for _, a := range driver.Addresses("") {
+		addresses = append(addresses, net.JoinHostPort(a.String(), port))
+	}
+	if len(addresses) < 2 {
+		return nil, nil
+	}
+	id = []byte(rand.Text())
+	s.mu.Lock()
+	s.lasting[string(id)] = c
+	s.mu.Unlock()
+	c.last(id, false)
+	c.onClose(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.lasting, string(id))
+	})
+	return id, addresses[:min(len(addresses), maxAddresses)]
+}
+
+// maxAddresses bounds the addresses at which a connection may go on.
+const maxAddresses = 8
+
+// reconnect goes on with a connection over another one.
+func (s *Server) reconnect(by *Conn, r *Reconnect) {
+	var c *Conn
+	if r != nil {
+		s.mu.Lock()
+		c = s.lasting[string(r.ID)]
+		s.mu.Unlock()
+	}
+	switch {
+	case c == nil:
+		s.warn(by.Refuse("it is to go on with a connection that this process does not have").Error())
+		_ = by.Close()
+	case c.adopt(by, r.Received):
+		s.warn(fmt.Sprintf("the connection with %s goes on at %s: what it took before carried nothing", by.Remote(), by.Local()))
+	}
 }
 
 // Addr returns the address that the server listens at.
@@ -98,6 +148,10 @@ func (s *Server) admit(c net.Conn, pending *driver.Pending) {
 			s.warn("further refused connections are not logged")
 		}
 		conn.Close()
+		return
+	}
+	if j.Purpose == ToReconnect {
+		s.reconnect(conn, j.Reconnect)
 		return
 	}
 	s.mu.Lock()

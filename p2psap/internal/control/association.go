@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -84,7 +87,7 @@ type OutputKind uint8
 // The kinds. The first three are orders, the others reports.
 const (
 	OutSend    OutputKind = iota + 1 // send Data on connection Conn
-	OutDial                          // open a connection to Peer at Addr
+	OutDial                          // open a connection to Peer at one of Addrs, the first that answers
 	OutHangup                        // close connection Conn; Err is the reason
 	OutUp                            // Peer is up
 	OutRefused                       // Peer does not match: Err
@@ -94,12 +97,12 @@ const (
 
 // Output is an order to the shell, or a report for the user.
 type Output struct {
-	Kind OutputKind
-	Conn uint64
-	Peer string
-	Addr string
-	Data []byte
-	Err  error
+	Kind  OutputKind
+	Conn  uint64
+	Peer  string
+	Addrs []string
+	Data  []byte
+	Err   error
 }
 
 // State is the state of an association.
@@ -140,7 +143,8 @@ type Peer struct {
 	Received    uint64              // last sequence number
 	Unacked     []unacked           // messages that it has not acknowledged
 	OneHost     bool                // it is known to be on this host
-	addr        string
+	addr        string              // of Connect
+	addresses   []netip.Prefix      // of its hello
 	dialling    bool
 	dialAt      microproto.Instant
 	backoff     time.Duration
@@ -228,8 +232,8 @@ func (a *Associations) peerNamed(now microproto.Instant, name string) (*Peer, er
 	return p, nil
 }
 
-// Connect asks for an association with a peer whose control channel listens at addr; "" when the
-// peer is expected to dial. After Disconnect it begins another.
+// Connect asks for an association with a peer whose control channel listens at addr, or at one of several addresses
+// separated by commas; "" when the peer is expected to dial. After Disconnect it begins another.
 func (a *Associations) Connect(now microproto.Instant, name, addr string) error {
 	p, err := a.peerNamed(now, name)
 	if err != nil {
@@ -279,7 +283,7 @@ func (a *Associations) advancePeer(now microproto.Instant, p *Peer) {
 	a.host.Advance(now, p)
 	if now >= a.dialTime(p) {
 		p.dialling = true
-		a.host.Emit(Output{Kind: OutDial, Peer: p.Name, Addr: p.addr})
+		a.host.Emit(Output{Kind: OutDial, Peer: p.Name, Addrs: p.dialAddrs()})
 	}
 	if p.State != Up || now < p.nextBeat {
 		return
@@ -291,6 +295,31 @@ func (a *Associations) advancePeer(now microproto.Instant, p *Peer) {
 		a.host.Silent(now, p)
 	}
 	p.silent = silent
+}
+
+// maxDials bounds the addresses that are dialled at once.
+const maxDials = 8
+
+// dialAddrs returns the addresses at which to dial a peer: those of Connect, and with the port of the first of them those
+// of its hello. Several cables may lead to it.
+func (p *Peer) dialAddrs() []string {
+	out := strings.Split(p.addr, ",")
+	port, err := strconv.ParseUint(out[0][strings.LastIndexByte(out[0], ':')+1:], 10, 16)
+	for _, a := range p.addresses {
+		at := netip.AddrPortFrom(a.Addr(), uint16(port)).String()
+		if err == nil && !a.Addr().IsUnspecified() && !slices.Contains(out, at) {
+			out = append(out, at)
+		}
+	}
+	return out[:min(len(out), maxDials)]
+}
+
+// Suspect has a peer be dialled as if its connection had fallen deaf: the cable that it takes may carry nothing.
+func (a *Associations) Suspect(now microproto.Instant, p *Peer) {
+	if c := p.Conn; c != nil {
+		c.heard = min(c.heard, now.Add(-deafAfter*a.Heartbeat))
+		a.host.Changed()
+	}
 }
 
 // Beat sends a heartbeat to a peer that is connected.

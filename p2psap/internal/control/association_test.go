@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -183,4 +184,16 @@ func TestUnackedMessagesAreBounded(t *testing.T) {
 	require.Equal(t, Lost, e.peer.State)
 	require.ErrorIs(t, e.peer.Err, ErrLimit)
 	require.ErrorContains(t, e.peer.Err, "more than 1000 control messages")
+}
+
+func TestDialsEveryAddress(t *testing.T) {
+	p := Peer{addr: "10.0.0.2:7,[fd00::2]:8"}
+	require.Equal(t, []string{"10.0.0.2:7", "[fd00::2]:8"}, p.dialAddrs())
+	for i := range byte(20) {
+		p.addresses = append(p.addresses, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, i, 2}), 24))
+	}
+	require.Equal(t, []string{"10.0.0.2:7", "[fd00::2]:8", "10.0.1.2:7"}, p.dialAddrs()[:3])
+	require.Len(t, p.dialAddrs(), maxDials)
+	p.addr = "a host"
+	require.Equal(t, []string{"a host"}, p.dialAddrs())
 }

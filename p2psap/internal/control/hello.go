@@ -135,7 +135,7 @@ func (a *Associations) attach(
 	c.peer, p.Conn = p, c
 	p.dialling, p.backoff, p.Err = false, firstBackoff, nil
 	p.LastHeard, p.nextBeat = now, now.Add(a.Heartbeat)
-	p.Incarnation, p.Link = h.Incarnation, link
+	p.Incarnation, p.Link, p.addresses = h.Incarnation, link, h.Addresses
 	took := now.Sub(c.began)
 	if c.Dialled == "" {
 		took = 0

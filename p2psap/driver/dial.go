@@ -1,0 +1,64 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"net"
+	"syscall"
+	"time"
+)
+
+// dialStagger is the time after which the next address of a process is dialled, too.
+const dialStagger = 50 * time.Millisecond
+
+// DialAny connects to a process over TCP at the first of its addresses that answers. It dials the next one when all before
+// have failed, or 50 ms later: of several cables to the process, one may carry nothing. The error states a refusal only if
+// every address refuses.
+func DialAny(ctx context.Context, most time.Duration, addresses []string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	type answer struct {
+		conn net.Conn
+		err  error
+	}
+	answers := make(chan answer, len(addresses))
+	begun, ended := 0, 0
+	begin := func() {
+		go func(to string) {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", to)
+			answers <- answer{conn, err}
+		}(addresses[begun])
+		begun++
+	}
+	defer func() { // those that are under way end now
+		go func(left int) {
+			for range left {
+				if a := <-answers; a.err == nil {
+					_ = a.conn.Close()
+				}
+			}
+		}(begun - ended)
+	}()
+	failed := errors.New("driver: no address to dial")
+	for ended < len(addresses) {
+		if begun == ended {
+			begin()
+		}
+		var next <-chan time.Time
+		if begun < len(addresses) {
+			next = time.After(dialStagger)
+		}
+		select {
+		case <-next:
+			begin()
+		case a := <-answers:
+			if ended++; a.err == nil {
+				return a.conn, nil
+			}
+			if ended == 1 || errors.Is(failed, syscall.ECONNREFUSED) {
+				failed = a.err
+			}
+		}
+	}
+	return nil, failed
+}
