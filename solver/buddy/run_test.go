@@ -205,7 +205,9 @@ func TestLossBeforeEveryEvent(t *testing.T) {
 			want.states = got.states
 			events, stride, resumed := got.events, 17, 0
 			if testing.Short() {
-				stride = 41
+				if stride = 41; m.Next != "" { // of thousands of events
+					stride = 331
+				}
 			} else if *long {
 				stride = 1
 			}

@@ -32,6 +32,8 @@ type kept struct {
 	waits    bool       // nothing more is written to it: it has failed, and may be replaced
 	reads    bool       // Receive reads from it
 	changed  *sync.Cond // of the fields above
+	goOn     time.Duration
+	redial   time.Duration
 }
 
 const (
@@ -40,15 +42,17 @@ const (
 	keptBytes = 16 << 20
 	// ackEvery is the number of messages after which one is acknowledged.
 	ackEvery = 16
-	// goOnTime bounds the time for which an end whose connection has failed waits for another one.
-	goOnTime = 2 * time.Second
+	// goOnTime bounds the time for which an end whose connection has failed waits for another one, and redialTime that of
+	// a handshake with the other end.
+	goOnTime   = 2 * time.Second
+	redialTime = 700 * time.Millisecond
 )
 
 // last prepares a connection for its continuation, before Welcome is sent or after it was received.
 func (c *Conn) last(id []byte, counts bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kept = &kept{id: id, counts: counts, changed: sync.NewCond(&c.mu)}
+	c.kept = &kept{id: id, counts: counts, changed: sync.NewCond(&c.mu), goOn: goOnTime, redial: redialTime}
 }
 
 // keep keeps the frame of a message that counts, and returns the connection to write it to; nil: none at present.
@@ -154,13 +158,13 @@ func (c *Conn) received(from net.Conn, m Message, failed error) (again bool, err
 		if !c.waitsLocked(from, failed) {
 			return false, failed
 		}
-		late := time.AfterFunc(goOnTime, func() {
+		late := time.AfterFunc(k.goOn, func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			k.changed.Broadcast()
 		})
 		defer late.Stop()
-		for end := time.Now().Add(goOnTime); c.net == from && !c.closed; k.changed.Wait() {
+		for end := time.Now().Add(k.goOn); c.net == from && !c.closed; k.changed.Wait() {
 			if !time.Now().Before(end) {
 				return false, failed
 			}
@@ -230,13 +234,17 @@ func (c *Conn) resume(by *Conn, received uint64, answer Message) bool {
 	return true
 }
 
-// adopt is the launcher's part of a continuation. It reports whether the connection goes on.
+// adopt is the launcher's part of a continuation. It waits for the end of an earlier one, and reports whether the
+// connection goes on.
 func (c *Conn) adopt(by *Conn, received uint64) bool {
 	c.mu.Lock()
-	busy := c.kept.stopped || c.closed
+	for c.kept.stopped && !c.closed {
+		c.kept.changed.Wait()
+	}
+	closed := c.closed
 	c.kept.stopped = true
 	c.mu.Unlock()
-	if busy {
+	if closed {
 		_ = by.Close()
 		return false
 	}
@@ -249,7 +257,6 @@ const (
 	// silentTime is how much longer than two round trips the other host has to owe an acknowledgement until its other
 	// addresses are dialled.
 	silentTime = 250 * time.Millisecond
-	redialTime = 700 * time.Millisecond
 )
 
 // keepUp watches a connection to the launcher, and has it go on at another of its addresses when it carries nothing.
@@ -279,12 +286,12 @@ func (c *Conn) keepUp(id Identity, j Join, addresses []string) {
 // answers.
 func (c *Conn) reconnect(id Identity, j Join, addresses []string) error {
 	order := slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return a == c.Remote() })
-	tcp, err := driver.DialAny(context.Background(), redialTime, append(order, c.Remote()))
+	tcp, err := driver.DialAny(context.Background(), c.kept.redial, append(order, c.Remote()))
 	if err != nil {
 		return err
 	}
 	by := NewConn(tcp, c.sendTimeout)
-	expire := time.AfterFunc(redialTime, func() { _ = tcp.Close() })
+	expire := time.AfterFunc(c.kept.redial, func() { _ = tcp.Close() })
 	defer expire.Stop()
 	stopped := false
 	j.Purpose, j.Standing = ToReconnect, nil
@@ -296,7 +303,7 @@ func (c *Conn) reconnect(id Identity, j Join, addresses []string) error {
 	})
 	var m Message
 	if err == nil {
-		m, err = by.ReceiveWithin(goOnTime, KindReceived, KindRefuse)
+		m, err = by.ReceiveWithin(c.kept.goOn, KindReceived, KindRefuse)
 	}
 	if r, is := m.(Received); err == nil && is && c.resume(by, r.Received, nil) {
 		return nil
