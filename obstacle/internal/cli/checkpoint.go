@@ -289,7 +289,11 @@ func (s *saver) writeLast(o *launch.Outcome, converged bool, residual nullable.N
 			most = max(most, r.Sweeps)
 		}
 		p.Sweeps += most
-		if err = s.write(o.U, p); errors.Is(err, checkpoint.ErrSuperseded) {
+		last := o.U
+		if o.AtStart { // the residual rises first: a run in pieces that went back each time would never end
+			last = o.Ended
+		}
+		if err = s.write(last, p); errors.Is(err, checkpoint.ErrSuperseded) {
 			s.log.Warn().Msg(err.Error())
 			s.mu.Lock()
 			s.whole, err = true, nil

@@ -182,7 +182,7 @@ func preferStart(w *work, o *launch.Outcome, e verify.Evaluation, x problem.Exec
 	if err != nil || e.RelativeResidual <= s.RelativeResidual {
 		return e, err
 	}
-	o.U, o.AtStart = start, true
+	o.U, o.AtStart, o.Ended = start, true, o.U
 	if o.Reason != launch.Time && o.Reason != launch.Interrupted {
 		return verify.Evaluate(w.problem, start, x)
 	}

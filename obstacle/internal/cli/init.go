@@ -67,6 +67,9 @@ func (a *app) init(o *initFlags, name string) error {
 	if err := checkWritable(name); err != nil {
 		return err
 	}
+	if output.IsDevice(name) {
+		return usage("%s is a pipe or a device: a problem is written to a regular file, which is read again", name)
+	}
 	if err := writeNew(name, text, o.force); err != nil {
 		return err
 	}

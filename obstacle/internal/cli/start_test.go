@@ -50,6 +50,9 @@ func TestAnEarlyEndIsNeverWorseThanTheStart(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.want, o.U, c.name)
 		require.Equal(t, c.replaced, o.AtStart, c.name)
+		if c.replaced {
+			require.Equal(t, c.u, o.Ended, c.name)
+		}
 		require.LessOrEqual(t, got.RelativeResidual, e.RelativeResidual, c.name)
 	}
 	require.Equal(t, ExitFailed, exitCode(verdict(&report.Solution{Reason: launch.Diverged})))

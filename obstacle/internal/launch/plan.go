@@ -181,8 +181,9 @@ type Outcome struct {
 	Missing []int
 	Filled  []Filled
 	Reason  string
-	AtStart bool   // U is the starting iterate, since the last one had a larger residual
-	Failure string // description of the failure if Reason is Failed; of what to change if it is Diverged
+	AtStart bool      // U is the starting iterate, since the last one had a larger residual
+	Ended   []float64 `json:"-"` // the last iterate if AtStart, from which a later run continues
+	Failure string    // description of the failure if Reason is Failed; of what to change if it is Diverged
 
 	// The following fields are those of a nonstationary problem. U is then the end of the last complete step, or u(0).
 	Steps int // complete, with those before the run

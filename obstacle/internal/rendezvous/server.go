@@ -57,12 +57,11 @@ func (s *Server) Handle(take func(*Conn, Join)) {
 }
 
 // Lasting returns a random identity for a connection that may go on over another cable, and the addresses of the server. It
-// returns nil if the peer is on this host, or if the server has one address.
+// returns nil if the peer came over the loopback interface, or if the server has one address.
 func (s *Server) Lasting(c *Conn) (id []byte, addresses []string) {
 	host, port, err := net.SplitHostPort(s.Addr())
 	remote, _, _ := net.SplitHostPort(c.Remote())
-	local, _, _ := net.SplitHostPort(c.Local())
-	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() || remote == local {
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() || net.ParseIP(remote).IsLoopback() {
 		return nil, nil
 	}
 	for _, a := range driver.Addresses("") {

@@ -202,7 +202,7 @@ func (s *Solution) verdict() string {
 	case launch.Stagnated:
 		why := "stagnated: the residual has stopped falling"
 		if s.Alternatives.Lockstep == "" || s.RelativeResidual <= roundingLimit {
-			why += ", by rounding or since A is nearly singular"
+			why += ", by rounding, since A is nearly singular, or since the method is very slow here"
 		}
 		if s.ReachableTolerance < 1 {
 			why += fmt.Sprintf("; --tol %.2g can be met", s.ReachableTolerance)
