@@ -78,6 +78,11 @@ func TestUDPIsBlocked(t *testing.T) {
 			s := u.launcher.solution()
 			require.True(t, s.Converged)
 			require.Empty(t, s.Losses)
+			for _, e := range s.Sessions {
+				if e.Network == "stream" {
+					require.Contains(t, e.PathDown, "carries nothing", "%d to %d", e.From, e.To)
+				}
+			}
 		})
 	}
 }

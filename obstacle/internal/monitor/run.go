@@ -159,7 +159,7 @@ type Session struct {
 	Mode          string          `json:"mode"`
 	Locality      string          `json:"locality"`
 	Network       string          `json:"network"`
-	PathDown      string          `json:"path_down,omitempty"` // why its data path carries nothing
+	PathDown      string          `json:"path_down,omitempty"` // why its data path, or the one that it has left, carries nothing
 	Column        string          `json:"column"`
 	Composition   []string        `json:"composition"`
 	Protected     bool            `json:"protected"`

@@ -16,9 +16,22 @@ func (e *endpoint) sessions() []rendezvous.Session {
 		if i.Conditions.Network == p2psap.InfiniBand {
 			s.Device = e.ib.Device
 		}
+		if i.Conditions.Network == p2psap.Stream {
+			s.PathDown = e.left(i.Peer)
+		}
 		out = append(out, s)
 	}
 	return out
+}
+
+// left returns why the Ethernet path to a node, which its sessions have left, is down; "" if it is up.
+func (e *endpoint) left(node string) string {
+	for _, r := range e.node.Rails(node) {
+		if r.Network == p2psap.Ethernet && !r.Up {
+			return r.Reason
+		}
+	}
+	return ""
 }
 
 func describe(i p2psap.SessionInfo) rendezvous.Session {

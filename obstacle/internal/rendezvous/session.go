@@ -11,7 +11,7 @@ type Channel struct {
 	Why          string   `json:"why"` // reason for this locality
 	Network      string   `json:"network"`
 	NetworkWhy   string   `json:"network_why,omitempty"` // reason for this network, if the peers share several
-	PathDown     string   `json:"path_down,omitempty"`   // why its data path carries nothing, though control works
+	PathDown     string   `json:"path_down,omitempty"`   // why its data path, or the one that it has left for kernel TCP, carries nothing
 	Moves        uint32   `json:"moves"`                 // changes of the network since it was opened
 	Device       string   `json:"device,omitempty"`      // of this end, on InfiniBand
 	Column       string   `json:"column"`                // of Table I

@@ -126,7 +126,9 @@ func whyThere(s Session) string {
 	if s.NetworkWhy != "" && s.Network == p2psap.Ethernet.String() {
 		why += "; " + s.NetworkWhy
 	}
-	if s.PathDown != "" {
+	if s.PathDown != "" && s.Network == p2psap.Stream.String() {
+		why += "; the path over Ethernet is down: " + s.PathDown
+	} else if s.PathDown != "" {
 		why += "; the data path is down: " + s.PathDown
 	}
 	return why
