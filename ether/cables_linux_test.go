@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -48,20 +48,24 @@ func TestPulledCables(t *testing.T) {
 			// A frame that is lost because the cable is pulled, or is in use still, is sent again.
 			exchange := func(number uint32) {
 				for i, to := range []microproto.LinkAddr{toB, toA} {
-					for arrived := false; !arrived; {
+					await.Until(t, func() (arrived bool) {
 						f := links[i].Acquire(100)
 						f.Peer = to
 						fill(f, number)
 						send(t, links[i], []microproto.Frame{f})
-						select {
-						case b := <-in[1-i].frames:
-							arrived = binary.BigEndian.Uint32(b) == number
-						case <-time.After(50 * time.Millisecond):
+						for {
+							select {
+							case b := <-in[1-i].frames:
+								<-in[1-i].peers
+								arrived = arrived || binary.BigEndian.Uint32(b) == number
+							default:
+								return arrived
+							}
 						}
-					}
+					}, "frame %d of link %d does not arrive", number, i)
 				}
 			}
-			await := func(done func(e microproto.LinkEvent) bool) {
+			event := func(done func(e microproto.LinkEvent) bool) {
 				for i := range events {
 					for e := <-events[i]; !done(e); e = <-events[i] {
 						require.NotEmpty(t, e.Route)
@@ -70,13 +74,13 @@ func TestPulledCables(t *testing.T) {
 			}
 			bothWork := func(e microproto.LinkEvent) bool { return strings.HasSuffix(e.Route, " works, too") }
 			exchange(0)
-			await(bothWork)
+			event(bothWork)
 			for k := range pulls { // on a busy machine the links may have gone back to the other cable before
 				require.NoError(t, pull[k%2]())
-				await(func(e microproto.LinkEvent) bool { return strings.Contains(e.Route, " is down: ") })
+				event(func(e microproto.LinkEvent) bool { return strings.Contains(e.Route, " is down: ") })
 				exchange(uint32(k + 1)) //nolint:gosec // small
 				require.NoError(t, plug[k%2]())
-				await(bothWork)
+				event(bothWork)
 			}
 		})
 	}

@@ -50,10 +50,12 @@ func TestRedBlackEqualsPlainLoops(t *testing.T) {
 		n, err := solvertest.NewNetwork(1, multilevel.SOR().New, solvertest.ConfigsFor(c))
 		require.NoError(t, err)
 		require.NoError(t, n.Run())
-		if n.Peers[0].Outcome().Reason != iterate.ReachedSweeps {
-			return // u⁰ solves it, or the residual is 0 to the last bit
+		o := n.Peers[0].Outcome()
+		if o.Reason != iterate.ReachedSweeps || o.Iterate == 0 {
+			return // u⁰ solves it or has the smallest residual, or the residual is 0 to the last bit
 		}
-		require.EqualValues(t, sweeps, n.Peers[0].Outcome().Sweeps)
+		require.EqualValues(t, sweeps, o.Sweeps)
+		sweeps = int(o.Iterate) //nolint:gosec // the iterate with the smallest residual is the answer
 		solvertest.RequireSameBits(t, redBlackOracle(t, p, omega, sweeps), n.Assemble(p))
 	})
 }
