@@ -65,7 +65,8 @@ func (w *world) probe() {
 	round := w.table.Begin(w.now)
 	for i := range w.wires {
 		k := &w.wires[i]
-		if lost := w.rand.Float64() < k.loss || w.rand.Float64() < k.loss; w.table.Probes(i) && !k.dead && !lost {
+		there, back := w.rand.Float64() < k.loss, w.rand.Float64() < k.loss // of the probe, of its answer
+		if lost := there || back; w.table.Probes(i) && !k.dead && !lost {
 			w.flying = append(w.flying, flight{w.now + 2*k.delay, i, round})
 		}
 	}
