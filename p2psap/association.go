@@ -24,8 +24,8 @@ const (
 )
 
 // Connect asks for an association with a peer whose control channel listens at addr, or at one of several addresses
-// separated by commas; addr may be "" when the peer is expected to dial. It may be called again. OutPeerUp or OutPeerRefused is the
-// answer; Peer returns the state meanwhile.
+// separated by commas; addr may be "" when the peer is expected to dial. It may be called again. OutPeerUp or
+// OutPeerRefused is the answer; Peer returns the state meanwhile.
 func (n *Node) Connect(now microproto.Instant, name, addr string) error {
 	if n.closed {
 		return ErrClosed

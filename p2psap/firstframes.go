@@ -23,7 +23,8 @@ type firstFrames struct {
 const (
 	// firstEvery is the time from one round of probes to the next, unless the path is longer.
 	firstEvery = 125 * time.Millisecond
-	// firstRounds is the number of rounds, MAX_PROBES of RFC 8899 §5.1.2 of which must have passed for short frames only.
+	// firstRounds is the largest number of rounds. The path is narrow when the short probes of probesOfSize rounds have
+	// arrived and no long one has.
 	firstRounds = 2 * probesOfSize
 )
 

@@ -185,7 +185,7 @@ func (c *frameCounts) report(now microproto.Instant, apart time.Duration, h cont
 }
 
 func (n *Node) receiveHeartbeat(now microproto.Instant, p *peer, h *control.Heartbeat) {
-	first := p.frames.heard.LongFrames == 0 && h.LongFrames > 0 // most of what was sent by then is still on the way
+	first := p.frames.heard.LongFrames == 0 && h.LongFrames > 0 // sent at once: most frames are still on their way, not lost
 	p.frames.heard, p.frames.heardAt = *h, now
 	if p.frames.first.heard(h) {
 		n.shortenFrames(now, p)

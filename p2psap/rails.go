@@ -85,8 +85,8 @@ type RailInfo struct {
 	Route    string // over which of several cables frames go, and which are down; "": there is one
 }
 
-// takeRoute notes over which of several routes the base rail sends to a peer. When it has left one that carried nothing,
-// the sessions send again what was in flight.
+// takeRoute records the route that the base rail uses to a peer. When the rail has left a route that carried nothing, the
+// sessions retransmit what was in flight.
 func (n *Node) takeRoute(now microproto.Instant, e microproto.LinkEvent) {
 	for _, p := range n.peers {
 		if n.closed || e.Peer == 0 || e.Route == "" || p.Link != e.Peer || !p.Alive() {
@@ -118,7 +118,8 @@ func (n *Node) raise(now microproto.Instant, s *session, e microproto.Event[stru
 }
 
 // Rails returns the rails that this node and a peer have beside the base rail, best first, and the base rail once its
-// path has been down, or where several cables lead to the peer. Of a peer that is lost or closed they are those of the end, all down.
+// path has been down, or where several cables lead to the peer. Of a peer that is lost or closed they are those of the end,
+// all down.
 func (n *Node) Rails(peer string) []RailInfo {
 	if p := n.peer(peer); p != nil {
 		return p.rails()

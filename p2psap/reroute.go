@@ -152,8 +152,7 @@ func (n *Node) receiveDrained(now microproto.Instant, p *peer, d *control.Draine
 	return nil
 }
 
-// networkReason returns why the session uses its rail; "" where the peers have only one,
-// of one cable.
+// networkReason returns why the session uses its rail; "" where the peers have only one rail, and one cable.
 func (s *session) networkReason() string {
 	var reasons []string
 	var on *rail.Path

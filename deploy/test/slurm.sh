@@ -114,6 +114,12 @@ done
 await '"converged":true' "$work/job.err"
 grep '"resumed":{"from"' "$work/job.err" >"$work/job.out" || die "the requeued job has begun again"
 solved "$work/job.out" 4 "the requeued job, from its checkpoint"
+i=0
+until [ -z "$(squeue -h -j "$id" 2>/dev/null)" ]; do # without its controller, srun would wait for ever
+	i=$((i + 1))
+	[ $i -lt 300 ] || die "the requeued job does not end: $(squeue)"
+	sleep 0.1
+done
 
 # 7. Variables that a process inherited from a step do not mislead a plain solve.
 (

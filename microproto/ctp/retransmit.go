@@ -11,7 +11,8 @@ import (
 
 // Retransmit retains segments until they are acknowledged, and sends lost ones again: selectively, by what
 // has arrived and by the times of transmission (see selective), otherwise after the time-out of RTTEstimation
-// (RFC 6298 §5). A segment that is sent again carries the number of its copy, which acknowledgements return. It never gives up: the heartbeat of the control channel decides that a peer is lost.
+// (RFC 6298 §5). A segment that is sent again carries the number of its copy, which acknowledgements return. Retransmit
+// never gives up: the heartbeat of the control channel decides that a peer is lost.
 //
 // With DuplicateAck in the composite, duplicates are counted instead, unless OptionSelective is 1. The
 // bitmap then only prevents retransmission of segments that have arrived, and after a time-out the

@@ -44,6 +44,21 @@ func stepOf(t *testing.T, directory string) int {
 	return f.Step
 }
 
+// The checkpoint of a run that stopped early holds its last iterate, also where the answer is the starting iterate.
+func TestLastCheckpointGoesOn(t *testing.T) {
+	for _, o := range []*launch.Outcome{
+		{U: []float64{1, 2, 3, 4}},
+		{U: make([]float64, 4), AtStart: true, Ended: []float64{1, 2, 3, 4}},
+	} {
+		s, directory := saving(t)
+		o.Reason, o.Peers = launch.Sweeps, make([]rendezvous.Result, 1)
+		require.NoError(t, s.writeLast(o, false, 1))
+		f, err := checkpoint.Open(directory, nil)
+		require.NoError(t, err)
+		require.Equal(t, []float64{1, 2, 3, 4}, f.U)
+	}
+}
+
 // A checkpoint of a time step is written once a minute, of a vector that may change meanwhile, but none of the start or
 // of the end of the run.
 func TestSaverOfTimeSteps(t *testing.T) {

@@ -242,7 +242,7 @@ func (c *Conn) adopt(by *Conn, received uint64) bool {
 		c.kept.changed.Wait()
 	}
 	closed := c.closed
-	c.kept.stopped = true
+	c.kept.stopped = !closed // before another continuation
 	c.mu.Unlock()
 	if closed {
 		_ = by.Close()

@@ -83,8 +83,8 @@ func TestGoesOn(t *testing.T) {
 	all.Wait()
 }
 
-// A connection that goes on elsewhere is that of the process that asks with its identity; and what was not kept is not
-// lost in silence.
+// The server refuses to continue a connection for a process that does not know its identity. It closes a connection whose
+// missing messages are no longer kept: none is lost in silence.
 func TestDoesNotGoOn(t *testing.T) {
 	id := here(t, "v1", "same", "secret")
 	launcher, peer, at := lastingPair(t, id)
@@ -110,6 +110,20 @@ func TestDoesNotGoOn(t *testing.T) {
 	require.Error(t, err)
 	_, err = peer.Receive()
 	require.Error(t, err)
+}
+
+func TestSeveralWays(t *testing.T) {
+	for _, c := range []struct {
+		listens, peer string
+		want          bool
+	}{
+		{"0.0.0.0:7000", "10.0.0.2:40000", true}, {"[::]:7000", "[fd00::2]:40000", true},
+		{"[::]:7000", "[fe80::2%eth0]:40000", true}, {"10.0.0.1:7000", "10.0.0.2:40000", false},
+		{"0.0.0.0:7000", "127.0.0.1:40000", false}, {"[::]:7000", "[::ffff:127.0.0.1]:40000", false},
+		{"[::]:7000", "[::1]:40000", false}, {"pipe", "pipe", false},
+	} {
+		require.Equal(t, c.want, severalWays(c.listens, c.peer), "%s from %s", c.listens, c.peer)
+	}
 }
 
 func TestAcknowledge(t *testing.T) {

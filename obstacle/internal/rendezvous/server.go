@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,11 +60,10 @@ func (s *Server) Handle(take func(*Conn, Join)) {
 // Lasting returns a random identity for a connection that may go on over another cable, and the addresses of the server. It
 // returns nil if the peer came over the loopback interface, or if the server has one address.
 func (s *Server) Lasting(c *Conn) (id []byte, addresses []string) {
-	host, port, err := net.SplitHostPort(s.Addr())
-	remote, _, _ := net.SplitHostPort(c.Remote())
-	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() || net.ParseIP(remote).IsLoopback() {
+	if !severalWays(s.Addr(), c.Remote()) {
 		return nil, nil
 	}
+	_, port, _ := net.SplitHostPort(s.Addr())
 	for _, a := range driver.Addresses("") {
 		addresses = append(addresses, net.JoinHostPort(a.String(), port))
 	}
@@ -81,6 +81,14 @@ func (s *Server) Lasting(c *Conn) (id []byte, addresses []string) {
 		delete(s.lasting, string(id))
 	})
 	return id, addresses[:min(len(addresses), maxAddresses)]
+}
+
+// severalWays reports whether a peer may reach a server that listens at an address by another one: it listens at all of its
+// host, and the peer did not come over the loopback interface. A peer on the same host may have dialled a cable's address.
+func severalWays(listens, peer string) bool {
+	at, err := netip.ParseAddrPort(listens)
+	from, wrong := netip.ParseAddrPort(peer)
+	return err == nil && wrong == nil && at.Addr().IsUnspecified() && !from.Addr().Unmap().IsLoopback()
 }
 
 // maxAddresses bounds the addresses at which a connection may go on.

@@ -25,7 +25,7 @@ const (
 	roundingLimit = 1e-8
 )
 
-// hint recommends another method for a run that was long or did not end by itself.
+// hint recommends another method if the run took long or was stopped; "" if none is known to be better.
 func (s *Solution) hint() string {
 	a, work := &s.Alternatives, s.SequentialEquivalentSweeps
 	stopped := s.Reason == launch.Sweeps || s.Reason == launch.Time || s.Reason == launch.Interrupted
