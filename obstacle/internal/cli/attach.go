@@ -19,7 +19,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // attachFlags are the flags of attach.
@@ -93,7 +92,7 @@ func (a *app) attach(ctx context.Context, f *attachFlags, keepers []string) erro
 	}
 	defer f.request.pages.close()
 	shown := &attached{pages: f.request.pages, flags: f.request.pages.again(f.secretFile)}
-	work, text, o, err := a.fetch(ctx, identity, keepers, f.timeout, shown)
+	run, text, o, err := a.fetch(ctx, identity, keepers, f.timeout, shown)
 	if ctx.Err() != nil {
 		return &exitError{ExitStopped, errors.New("interrupted before the answer came; the run goes on")}
 	}
@@ -101,11 +100,11 @@ func (a *app) attach(ctx context.Context, f *attachFlags, keepers []string) erro
 		shown.seen.fail(err)
 		return failed(err)
 	}
-	f.request.catalog, f.request.tol, f.request.scheme = a.catalog, work.Tolerance, work.Scheme
-	if f.request.stepMode = "step"; !work.Reconfigure {
+	f.request.catalog, f.request.tol, f.request.scheme = a.catalog, run.Tolerance, run.Scheme
+	if f.request.stepMode = "step"; !run.Reconfigure {
 		f.request.stepMode = "never"
 	}
-	w, err := f.request.attached(work, text, o)
+	w, err := f.request.attached(run, text, o)
 	if err != nil {
 		return failed(err)
 	}
@@ -130,19 +129,19 @@ func (a *app) attach(ctx context.Context, f *attachFlags, keepers []string) erro
 }
 
 // attached returns the work of a run from what its leader sent.
-func (q *request) attached(a *rendezvous.Assign, text []byte, o *launch.Outcome) (*work, error) {
+func (q *request) attached(run *rendezvous.Spec, text []byte, o *launch.Outcome) (*work, error) {
 	spec, err := file.UnmarshalSpec(q.catalog.Problems, text)
 	if err != nil {
 		return nil, err
 	}
 	w := &work{
-		spec: spec, partition: problem.Partition{Cuts: a.Cuts}, method: a.Method, order: a.Order, threads: a.Threads,
+		spec: spec, partition: run.Partition, method: run.Method, order: run.Order, threads: run.Threads,
 		balance: "off", peers: len(o.Hosts),
 	}
-	if a.Balance {
+	if run.Balance {
 		w.balance = "on"
 	}
-	if w.problem, err = spec.Build(a.N); err != nil {
+	if w.problem, err = spec.Build(run.N); err != nil {
 		return nil, err
 	}
 	if all := w.problem.Steps(); o.Steps > all {
@@ -152,7 +151,7 @@ func (q *request) attached(a *rendezvous.Assign, text []byte, o *launch.Outcome)
 	for i, m := range o.Hosts {
 		labels[i] = m.Cluster
 	}
-	w.scheme, err = q.catalog.Scheme(a.Scheme, labels)
+	w.scheme, err = q.catalog.Scheme(run.Scheme, labels)
 	return w, err
 }
 
@@ -160,7 +159,7 @@ func (q *request) attached(a *rendezvous.Assign, text []byte, o *launch.Outcome)
 // addresses of keepers. If that process is lost, fetch looks for the next one, for some time.
 func (a *app) fetch(
 	ctx context.Context, id rendezvous.Identity, keepers []string, limit time.Duration, shown *attached,
-) (*rendezvous.Assign, []byte, *launch.Outcome, error) {
+) (*rendezvous.Spec, []byte, *launch.Outcome, error) {
 	bars := a.bars()
 	defer a.closeBars(bars)
 	bar := bars.Add("attached", 1)
@@ -169,14 +168,14 @@ func (a *app) fetch(
 	s := newLeaderSearch(keepers)
 	for {
 		at := s.at
-		work, text, o, err := fetchFrom(ctx, id, at, &shown.status, func(v rendezvous.View) {
+		run, text, o, err := fetchFrom(ctx, id, at, &shown.status, func(v rendezvous.View) {
 			deadline = time.Now().Add(limit)
 			s.learn(v.Term.Keepers)
 			shown.view(&v)
 			bar.Update(time.Duration(v.ElapsedMS)*time.Millisecond, v.Sweep, float64(v.Residual))
 		})
 		if err == nil || ctx.Err() != nil {
-			return &work, text, o, err
+			return &run, text, o, err
 		}
 		if errors.Is(err, launch.ErrNoAnswer) {
 			return nil, nil, nil, err
@@ -250,11 +249,11 @@ func (s *leaderSearch) unfound() error {
 
 func fetchFrom(
 	ctx context.Context, id rendezvous.Identity, address string, status *launch.Status, viewed func(rendezvous.View),
-) (work rendezvous.Assign, text []byte, o *launch.Outcome, err error) {
+) (run rendezvous.Spec, text []byte, o *launch.Outcome, err error) {
 	d := net.Dialer{Timeout: rendezvous.HandshakeTime}
 	c, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return work, nil, nil, fmt.Errorf("no run at %s: %w", address, err)
+		return run, nil, nil, fmt.Errorf("no run at %s: %w", address, err)
 	}
 	conn := rendezvous.NewConn(c, rendezvous.HandshakeTime)
 	defer conn.Close()
@@ -262,11 +261,11 @@ func fetchFrom(
 	name, _ := os.Hostname()
 	j := rendezvous.Join{Rank: -1, Host: name, Pid: os.Getpid(), Purpose: rendezvous.ToAttach}
 	if err := conn.Introduce(id, j); err != nil {
-		return work, nil, nil, err
+		return run, nil, nil, err
 	}
-	work, text, o, err = launch.Attach(conn, status, viewed)
+	run, text, o, err = launch.Attach(conn, status, viewed)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
 		err = fmt.Errorf("the process at %s ended before the answer came", address)
 	}
-	return work, text, o, err
+	return run, text, o, err
 }

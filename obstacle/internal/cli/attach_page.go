@@ -10,7 +10,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/monitor"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // attached shows a run that obstacle attach follows.
@@ -23,18 +22,18 @@ type attached struct {
 
 // view begins to show the run with the first report of its leader.
 func (s *attached) view(v *rendezvous.View) {
-	if s.pages == nil || s.seen != nil || v.Work == nil {
+	if s.pages == nil || s.seen != nil || v.Spec == nil {
 		return
 	}
-	w := v.Work
-	peers := problem.Partition{Cuts: w.Cuts}.Peers()
+	w := v.Spec
+	peers := w.Partition.Peers()
 	info := monitor.Info{
 		Label:   fmt.Sprintf("%s, %s, %s, attached", w.Scheme, w.Method.Name, countPeers(peers)),
 		Problem: w.Problem, Scheme: w.Scheme, Method: w.Method.Name, N: w.N[:launch.Dimension(w.N)],
 		Points: w.N[0] * w.N[1] * w.N[2], Peers: peers, Steps: v.Steps, Tolerance: w.Tolerance,
 		Version: build.Version(), Attached: true, Attach: s.flags,
 	}
-	if !w.Status {
+	if !w.Reports {
 		info.Silent = "The peers report neither times nor sessions, since the run was started without --http, --metrics, " +
 			"--report and --status."
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/page"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // The first report of a leader begins the run on the page. It says why something is unknown, and when values come.
@@ -18,12 +19,12 @@ func TestAttachedRunsAreShown(t *testing.T) {
 		s := &attached{pages: &pages{Shared: monitor.NewShared(), fields: newFields()}, flags: "--secret-file s"}
 		s.view(&rendezvous.View{})
 		require.Nil(t, s.seen, "the work is not known yet")
-		assign := rendezvous.Assign{
-			Problem: "membrane", N: [3]int{4, 6, 1}, Cuts: [3][]int{{0, 2, 4}, {0, 6}, {0, 1}}, Scheme: "async",
-			Tolerance: 1e-6, Status: reports,
+		described := rendezvous.Spec{
+			Problem: "membrane", N: [3]int{4, 6, 1}, Partition: problem.Partition{Cuts: [3][]int{{0, 2, 4}, {0, 6}, {0, 1}}},
+			Scheme: "async", Tolerance: 1e-6, Reports: reports,
 		}
-		s.view(&rendezvous.View{Work: &assign, Steps: 5})
-		s.view(&rendezvous.View{Work: &assign}) // of another leader: the run is the same
+		s.view(&rendezvous.View{Spec: &described, Steps: 5})
+		s.view(&rendezvous.View{Spec: &described}) // of another leader: the run is the same
 		run := s.pages.Snapshot().Runs
 		require.Len(t, run, 1)
 		require.Equal(t, []int{4, 6}, run[0].Info.N)
@@ -48,14 +49,14 @@ func TestAttachedRunsAreShown(t *testing.T) {
 		_, err = s.pages.fields.Values(t.Context(), page.Wanted{Run: run[0].ID})
 		require.NoError(t, err)
 	}
-	(&attached{}).view(&rendezvous.View{Work: &rendezvous.Assign{}}) // without a page
+	(&attached{}).view(&rendezvous.View{Spec: &rendezvous.Spec{}}) // without a page
 }
 
 // The leader and its keepers reach the model, and another leader is marked once.
 func TestLeadersAreMarked(t *testing.T) {
 	p := &pages{Shared: monitor.NewShared(), fields: newFields()}
 	s := &attached{pages: p}
-	s.view(&rendezvous.View{Work: &rendezvous.Assign{Cuts: [3][]int{{0, 1}, {0, 1}, {0, 1}}}})
+	s.view(&rendezvous.View{Spec: &rendezvous.Spec{Partition: problem.Partition{Cuts: [3][]int{{0, 1}, {0, 1}, {0, 1}}}}})
 	s.seen.stop() // no copies of the status meanwhile
 	for _, term := range []register.Term{
 		{Number: 1, Leader: "a:1", Keepers: []string{"a:1", "b:1", "c:1"}}, {Number: 2, Leader: "b:1", Keepers: []string{"b:1"}},

@@ -142,7 +142,7 @@ func (a *app) continueSaver(p *launch.Plan, term int) launch.Saver {
 	s := &saver{
 		every: time.Duration(c.EveryMS) * time.Millisecond, steps: p.Problem.Steps(), log: a.log, last: time.Now(),
 		before: checkpoint.Progress{Step: c.Step, Sweeps: c.Sweeps},
-		common: checkpoint.State{Spec: p.Spec, N: p.Problem.N, Cuts: p.Partition.Cuts, Flags: c.Flags},
+		common: checkpoint.State{Spec: p.ProblemSpec, N: p.Problem.N, Cuts: p.Partition.Cuts, Flags: c.Flags},
 		done:   launch.Saved{Directory: c.Directory}, limit: p.PeerTimeout,
 	}
 	s.done.Host, _ = os.Hostname()

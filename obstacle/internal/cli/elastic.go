@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/simulate"
 )
 
@@ -25,7 +25,7 @@ func (s *simulation) partsFlags(f *pflag.FlagSet, q *request) {
 
 // checkParts validates the flags of parts of a simulated run.
 func (s *simulation) checkParts(q *request) error {
-	off := q.recover == launch.RecoverOff
+	off := q.recover == rendezvous.RecoverOff
 	switch {
 	case q.balance == "on" && q.parts <= 1:
 		return usage("--balance on with --parts %d: a simulated run moves whole parts; give --parts 2 or more", q.parts)

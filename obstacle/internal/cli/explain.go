@@ -90,8 +90,10 @@ func (a *app) explainSolve(ctx context.Context, s *solveFlags, f *pflag.FlagSet,
 	}
 	if q.rendezvous == "" {
 		p := launch.Plan{
-			Catalog: a.catalog, Problem: w.problem, Partition: w.partition, Scheme: q.scheme, Method: w.method,
-			Rails: rendezvous.Rails(q.rails),
+			Catalog: a.catalog, Problem: w.problem,
+			Spec: rendezvous.Spec{
+				Partition: w.partition, Scheme: q.scheme, Method: w.method, Rails: rendezvous.Rails(q.rails),
+			},
 		}
 		if _, err := a.adapters(q, w, &p); err != nil {
 			return nil, err

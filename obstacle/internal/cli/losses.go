@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
@@ -113,8 +113,8 @@ func cutOf(v string, machines int) (e cluster.Event, err error) {
 
 // recovery returns how a simulated run recovers; nil: not at all.
 func (q *request) recovery(s *simulation) *simulate.Recovery {
-	exact := q.recover == launch.RecoverExact
-	if q.recover != launch.RecoverLocal && !exact {
+	exact := q.recover == rendezvous.RecoverExact
+	if q.recover != rendezvous.RecoverLocal && !exact {
 		return nil
 	}
 	return &simulate.Recovery{
@@ -127,7 +127,7 @@ func (s *simulation) checkKeepers(q *request) error {
 	switch {
 	case !slices.Contains([]int{0, 1, 3, 5}, s.keepers):
 		return usage("--keepers %d: want 1, 3 or 5, or 0 to have it chosen", s.keepers)
-	case s.keepers > 1 && q.recover == launch.RecoverOff:
+	case s.keepers > 1 && q.recover == rendezvous.RecoverOff:
 		return usage("--keepers %d: the run cannot survive a loss with --recover off", s.keepers)
 	}
 	return nil

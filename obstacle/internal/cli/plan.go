@@ -29,19 +29,19 @@ const defaultKeepers = 3
 // plan returns the plan of a run and how its peers are started.
 func (a *app) plan(ctx context.Context, q *request, w *work) (launch.Plan, error) {
 	p := launch.Plan{
-		Catalog: a.catalog, Spec: w.spec, Problem: w.problem, Partition: w.partition, Initial: w.initial,
-		After: w.after, PartitionWhy: w.partitionWhy, MethodWhy: w.methodWhy,
-		Scheme: q.scheme, Method: w.method, Order: w.order,
-		Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
-		Balance: w.balance == "on" && q.parts <= 1, Parts: q.parts, BalanceParts: w.balance == "on" && q.parts > 1,
-		Elastic: q.elastic, Reconfigure: q.stepMode != "never",
-		Threads: w.threads, Pin: q.pin != "off", Slowdown: w.slow, Label: w.label, MTU: q.mtu, Protect: q.protect,
-		Congestion: q.rows.congestion, Rows: q.rows.names, Seed: q.seed, PeerTimeout: q.peerTimeout,
-		Recover: q.recover, Suspect: q.suspect, Spares: q.spares,
-		Rails: rendezvous.Rails(q.rails), JoinTime: spawnTime, Log: a.log, Notes: a.err,
+		Catalog: a.catalog, ProblemSpec: w.spec, Problem: w.problem, Initial: w.initial,
+		PartitionWhy: w.partitionWhy, MethodWhy: w.methodWhy, Label: w.label,
+		JoinTime: spawnTime, Log: a.log, Notes: a.err, Checkpoint: q.saver.record(),
+		Spec: rendezvous.Spec{
+			Partition: w.partition, After: w.after, Scheme: q.scheme, Method: w.method, Order: w.order,
+			Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
+			Parts: q.parts, Balance: w.balance == "on" && q.parts <= 1, BalanceParts: w.balance == "on" && q.parts > 1,
+			Elastic: q.elastic, Threads: w.threads, Pin: q.pin != "off", Slowdown: w.slow, Reconfigure: q.stepMode != "never",
+			MTU: q.mtu, Protect: q.protect, Congestion: q.rows.congestion, Rows: q.rows.names, Rails: rendezvous.Rails(q.rails),
+			Seed: q.seed, PeerTimeout: q.peerTimeout, Recover: q.recover, Suspect: q.suspect, Spares: q.spares,
+		},
 	}
 	p.Rails.Values = w.scheme.Slots()
-	p.Checkpoint = q.saver.record()
 	if q.hostList != nil {
 		return p, a.remote(q, &p)
 	}

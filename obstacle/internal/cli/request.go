@@ -18,6 +18,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/checkpoint"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems/file"
@@ -119,7 +120,7 @@ func (q *request) flags(f *pflag.FlagSet) {
 
 // recoveryFlags adds the flags that say what happens when a peer is lost.
 func (q *request) recoveryFlags(f *pflag.FlagSet) {
-	f.StringVar(&q.recover, "recover", launch.RecoverLocal,
+	f.StringVar(&q.recover, "recover", rendezvous.RecoverLocal,
 		"when a peer is lost: local: solve its block again from the values around it and go on; "+
 			"exact: go back to an iterate of which every peer keeps a copy with another one, with the bits and sweeps of "+
 			"the undisturbed run; off: end the run")
@@ -319,13 +320,13 @@ func (q *request) checkBounds() error {
 		return usage("--max-time %v: want a positive time", q.maxTime)
 	case q.peerTimeout < 100*time.Millisecond || q.peerTimeout > 24*time.Hour:
 		return usage("--peer-timeout %v: want 100ms to 24h", q.peerTimeout)
-	case q.recover == launch.RecoverExact && q.balance == "on" && q.parts <= 1:
+	case q.recover == rendezvous.RecoverExact && q.balance == "on" && q.parts <= 1:
 		return usage("--recover exact: no iterates are kept while planes move; leave out --balance on, or give --parts")
 	case q.recover != "" && (q.suspect < 100*time.Millisecond || q.suspect > 24*time.Hour):
 		return usage("--suspect %v: want 100ms to 24h", q.suspect)
 	case q.spares < 0 || q.spares > launch.MaxSpares:
 		return usage("--spares %d: want 0 to %d", q.spares, launch.MaxSpares)
-	case q.spares > 0 && q.recover == launch.RecoverOff:
+	case q.spares > 0 && q.recover == rendezvous.RecoverOff:
 		return usage("--spares %d: no spare peer takes a place with --recover off", q.spares)
 	case q.spares > 0 && q.inProcess:
 		return usage("--spares %d with --in-process: spare peers are processes; leave out --in-process", q.spares)
@@ -333,7 +334,7 @@ func (q *request) checkBounds() error {
 		return usage("--spares %d: with --rendezvous start more peers than --peers by hand", q.spares)
 	case !slices.Contains([]int{0, 1, 3, 5}, q.keepers):
 		return usage("--keepers %d: want 1, 3 or 5, or 0 to have it chosen", q.keepers)
-	case q.keepers > 1 && q.recover == launch.RecoverOff:
+	case q.keepers > 1 && q.recover == rendezvous.RecoverOff:
 		return usage("--keepers %d: the run cannot survive a loss with --recover off", q.keepers)
 	case q.keepers > 1 && !q.takesPeers():
 		return usage("--keepers %d needs --rendezvous: peers that solve starts end with it", q.keepers)
@@ -345,7 +346,7 @@ func (q *request) checkBounds() error {
 
 // checkParts validates the flags about parts that move.
 func (q *request) checkParts() error {
-	switch off := q.recover == launch.RecoverOff; {
+	switch off := q.recover == rendezvous.RecoverOff; {
 	case q.parts < 1:
 		return usage("--parts %d: want 1 or more", q.parts)
 	case q.parts > 1 && q.inProcess:
@@ -376,7 +377,7 @@ func (q *request) config(w *work) problem.Config {
 		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
 		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
 	}
-	if q.recover == launch.RecoverExact && w.problem.Steps() == 0 {
+	if q.recover == rendezvous.RecoverExact && w.problem.Steps() == 0 {
 		c.KeepEvery = buddy.KeepEvery(0) // for Check; the launcher sets it by the longest block
 	}
 	return c

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
-	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
@@ -198,7 +198,7 @@ func TestBlockOf(t *testing.T) {
 // The simulation itself chooses how often iterates are kept, by the blocks of the full grid.
 func TestKeptIteratesOfSimulatedRuns(t *testing.T) {
 	r := prepared(t, "{relaxation: 4 Mpoint/s}", "sync", 2, func(q *request, _ *simulation) {
-		q.recover, q.suspect = launch.RecoverExact, defaultSuspect
+		q.recover, q.suspect = rendezvous.RecoverExact, defaultSuspect
 	})
 	require.True(t, r.Recover.Exact)
 	require.Zero(t, r.Solver.KeepEvery)
@@ -218,7 +218,7 @@ sites:
 	s := &simulation{model: "test.yaml", standIn: 1}
 	run := func(change func(q *request)) (*virtualRun, error) {
 		a, q := simulatedRequest()
-		q.recover, q.suspect = launch.RecoverLocal, defaultSuspect
+		q.recover, q.suspect = rendezvous.RecoverLocal, defaultSuspect
 		change(q)
 		r, err := a.prepare(q, s, f, "membrane", "sync", 3)
 		if err != nil {
@@ -260,9 +260,9 @@ sites:
 
 func TestPartsOfSimulatedRunsAreRefused(t *testing.T) {
 	for want, q := range map[string]request{
-		"--balance on with --parts 1":                             {parts: 1, balance: "on", recover: launch.RecoverLocal},
-		"--parts 0: want 1 or more":                               {recover: launch.RecoverLocal},
-		"--balance on with --parts and --recover off: parts move": {parts: 2, balance: "on", recover: launch.RecoverOff},
+		"--balance on with --parts 1":                             {parts: 1, balance: "on", recover: rendezvous.RecoverLocal},
+		"--parts 0: want 1 or more":                               {recover: rendezvous.RecoverLocal},
+		"--balance on with --parts and --recover off: parts move": {parts: 2, balance: "on", recover: rendezvous.RecoverOff},
 	} {
 		require.ErrorContains(t, (&simulation{}).checkParts(&q), want)
 	}
@@ -276,7 +276,7 @@ func TestPartsOfSimulatedRunsAreRefused(t *testing.T) {
 		_, _, err := s.elastic(3)
 		require.ErrorContains(t, err, want)
 	}
-	off := &request{parts: 2, recover: launch.RecoverOff}
+	off := &request{parts: 2, recover: rendezvous.RecoverOff}
 	require.ErrorContains(t, (&simulation{leave: []string{"1@1s"}}).checkParts(off), "--join and --leave with --recover off")
 }
 

@@ -37,9 +37,9 @@ func (a *app) takePart(ctx context.Context, s *solveFlags) error {
 		Rank: q.Rank, OrSpare: true, WaitTime: q.joinTimeout, Rail: q.host, OwnProcess: true, Catalog: a.catalog,
 		Interrupt: a.interrupt, Leave: leave, Log: a.log, Continue: a.continueSaver,
 	}
-	o.Led = func(work *rendezvous.Assign, spec []byte, out *launch.Outcome) error {
+	o.Led = func(run *rendezvous.Spec, problem []byte, out *launch.Outcome) error {
 		q.answered.Store(true)
-		return a.answerInstead(ctx, s, work, spec, out)
+		return a.answerInstead(ctx, s, run, problem, out)
 	}
 	o.Over = func(solved bool) { q.over.Store(true); q.solved.Store(solved) }
 	var err error
@@ -148,14 +148,14 @@ func (q *request) otherTasks(most int) (addresses []string, port int) {
 
 // answerInstead prints and writes the answer of a run that this process has led after the loss of the first one.
 func (a *app) answerInstead(
-	ctx context.Context, s *solveFlags, work *rendezvous.Assign, spec []byte, o *launch.Outcome,
+	ctx context.Context, s *solveFlags, run *rendezvous.Spec, problem []byte, o *launch.Outcome,
 ) error {
 	if o.U == nil {
 		return failed(errors.New(o.Failure))
 	}
 	q := *s.request
-	q.tol, q.scheme, q.saver = work.Tolerance, work.Scheme, nil
-	w, err := q.attached(work, spec, o)
+	q.tol, q.scheme, q.saver = run.Tolerance, run.Scheme, nil
+	w, err := q.attached(run, problem, o)
 	if err != nil {
 		return failed(err)
 	}

@@ -192,7 +192,7 @@ func (q *request) size(f *pflag.FlagSet) error {
 		q.threads = q.Threads
 	}
 	q.spares = 0 // they join by themselves
-	q.elastic = q.elastic || q.recover != launch.RecoverOff && !f.Changed("elastic")
+	q.elastic = q.elastic || q.recover != rendezvous.RecoverOff && !f.Changed("elastic")
 	return nil
 }
 

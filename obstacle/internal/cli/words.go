@@ -5,8 +5,8 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/engine"
-	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -19,7 +19,7 @@ func wordsOf(flag string) []string {
 		"log-format":    {"text", "json"},
 		"log-level":     {"debug", "info", "warn", "error", "off"},
 		"color":         {"auto", "always", "never"},
-		"recover":       {launch.RecoverLocal, launch.RecoverExact, launch.RecoverOff},
+		"recover":       {rendezvous.RecoverLocal, rendezvous.RecoverExact, rendezvous.RecoverOff},
 		"step-mode":     {"step", "never"},
 		"pin":           {"auto", "off"},
 		"balance":       {"on", "off"},

@@ -183,12 +183,12 @@ func (r *run) deliver(conn *rendezvous.Conn) error {
 	if err != nil {
 		return err
 	}
-	work, spec := r.commonWork(), r.Spec.Marshal()
-	work.ProblemBytes = int64(len(spec))
-	if err := conn.Send(rendezvous.Answer{Work: work, Outcome: text}); err != nil {
+	problem := r.ProblemSpec.Marshal()
+	answer := rendezvous.Answer{Spec: r.Spec, ProblemBytes: int64(len(problem)), Outcome: text}
+	if err := conn.Send(answer); err != nil {
 		return err
 	}
-	if err := sendBytes(conn, rendezvous.StreamProblem, spec); err != nil {
+	if err := sendBytes(conn, rendezvous.StreamProblem, problem); err != nil {
 		return err
 	}
 	for _, u := range o.vectors() {
@@ -232,49 +232,49 @@ func (e *ElsewhereError) Error() string {
 // process that leads the run. The status is that of the run; viewed is called after every report.
 func Attach(
 	conn *rendezvous.Conn, status *Status, viewed func(rendezvous.View),
-) (work rendezvous.Assign, text []byte, o *Outcome, err error) {
+) (run rendezvous.Spec, text []byte, o *Outcome, err error) {
 	var a rendezvous.Answer
 	for a.Outcome == nil {
 		m, err := conn.ReceiveWithin(attachTime, rendezvous.KindView, rendezvous.KindAnswer, rendezvous.KindRefuse)
 		if err != nil {
-			return work, nil, nil, err
+			return run, nil, nil, err
 		}
 		switch m := m.(type) {
 		case rendezvous.View:
 			if err := status.view(&m); err != nil {
-				return work, nil, nil, fmt.Errorf("%w: the state of the run: %w", rendezvous.ErrMalformed, err)
+				return run, nil, nil, fmt.Errorf("%w: the state of the run: %w", rendezvous.ErrMalformed, err)
 			}
 			viewed(m)
 		case rendezvous.Answer:
 			a = m
 		case rendezvous.Refuse:
 			if m.Later {
-				return work, nil, nil, &ElsewhereError{m.Leader, m.Reason}
+				return run, nil, nil, &ElsewhereError{m.Leader, m.Reason}
 			}
-			return work, nil, nil, fmt.Errorf("%w: %s", ErrNoAnswer, m.Reason)
+			return run, nil, nil, fmt.Errorf("%w: %s", ErrNoAnswer, m.Reason)
 		}
 	}
 	o = &Outcome{}
 	if err := rendezvous.Nested(a.Outcome, o); err != nil {
-		return work, nil, nil, fmt.Errorf("the answer: %w", err)
+		return run, nil, nil, fmt.Errorf("the answer: %w", err)
 	}
-	if err := checkAnswer(&a.Work, o); err != nil {
-		return work, nil, nil, err
+	if err := checkAnswer(&a, o); err != nil {
+		return run, nil, nil, err
 	}
-	if text, err = receiveBytes(conn, rendezvous.StreamProblem, a.Work.ProblemBytes); err != nil {
-		return work, nil, nil, err
+	if text, err = receiveBytes(conn, rendezvous.StreamProblem, a.ProblemBytes); err != nil {
+		return run, nil, nil, err
 	}
-	n := a.Work.N
+	n := a.Spec.N
 	for _, u := range o.vectors() {
 		values, err := receiveBytes(conn, rendezvous.StreamSolution, 8*int64(n[0])*int64(n[1])*int64(n[2]))
 		if err != nil {
-			return work, nil, nil, err
+			return run, nil, nil, err
 		}
 		*u = make([]float64, len(values)/8)
 		blocks.Decode(*u, values)
 	}
 	o.shareEnds()
-	return a.Work, text, o, conn.Send(rendezvous.Bye{})
+	return a.Spec, text, o, conn.Send(rendezvous.Bye{})
 }
 
 // shareEnds sets the iterates that are sent only once.
@@ -288,15 +288,15 @@ func (o *Outcome) shareEnds() {
 }
 
 // checkAnswer returns an error if an answer contradicts itself.
-func checkAnswer(w *rendezvous.Assign, o *Outcome) error {
-	cut := problem.Partition{Cuts: w.Cuts}
-	if err := CheckCut(w.N, cut); err != nil {
+func checkAnswer(a *rendezvous.Answer, o *Outcome) error {
+	cut := a.Spec.Partition
+	if err := CheckCut(a.Spec.N, cut); err != nil {
 		return fmt.Errorf("%w: the answer: %w", rendezvous.ErrMalformed, err)
 	}
-	if n := cut.Peers(); len(o.Peers) != n || len(o.Boxes) != n || len(o.Hosts) != n || w.ProblemBytes < 1 ||
-		w.ProblemBytes > MaxProblemBytes {
+	if n := cut.Peers(); len(o.Peers) != n || len(o.Boxes) != n || len(o.Hosts) != n || a.ProblemBytes < 1 ||
+		a.ProblemBytes > MaxProblemBytes {
 		return fmt.Errorf("%w: the answer of %d peers has %d results and a problem of %d bytes", rendezvous.ErrMalformed, n,
-			len(o.Peers), w.ProblemBytes)
+			len(o.Peers), a.ProblemBytes)
 	}
 	if last := o.Last.Step; o.Steps < 0 || last != 0 && last != o.Steps || o.Worst.Step < 0 || o.Worst.Step > last {
 		return fmt.Errorf("%w: the answer of %d time steps has values of steps %d and %d", rendezvous.ErrMalformed, o.Steps,

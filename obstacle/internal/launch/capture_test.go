@@ -35,7 +35,7 @@ func capturing(t *testing.T) (*run, *taken) {
 	cut, err := problem.Slabs(p.N, 2, nil)
 	require.NoError(t, err)
 	c := &taken{}
-	r := &run{Plan: Plan{Problem: p, Partition: cut, Captures: c}, beat: Progress{Sweep: 7}}
+	r := &run{Plan: Plan{Problem: p, Spec: rendezvous.Spec{Partition: cut}, Captures: c}, beat: Progress{Sweep: 7}}
 	for rank := range 2 {
 		m := &member{rank: rank, box: cut.Box(iterate.Rank(rank)), out: make(chan rendezvous.Message, 9)}
 		r.members = append(r.members, m)

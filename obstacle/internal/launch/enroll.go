@@ -70,8 +70,8 @@ func (r *run) spareOf(j rendezvous.Join, othersCome bool) *member {
 		}
 	}
 	free := !othersCome && slices.ContainsFunc(r.members, func(m *member) bool { return m.conn == nil && !m.reserved })
-	if free || j.Rank >= 0 || !r.recovers() || len(r.spares) >= MaxSpares ||
-		j.ProblemHash != "" && j.ProblemHash != r.problemHash() {
+	if free || j.Rank >= 0 || !r.Recovers() || len(r.spares) >= MaxSpares ||
+		j.ProblemHash != "" && j.ProblemHash != r.Fingerprint {
 		return nil
 	}
 	return &member{rank: len(r.members)}
@@ -80,9 +80,10 @@ func (r *run) spareOf(j rendezvous.Join, othersCome bool) *member {
 // seat welcomes a process as a peer of the run.
 func (r *run) seat(m *member, conn *rendezvous.Conn, j rendezvous.Join, label string) error {
 	m.seated = r.epoch
-	w := r.settings()
-	w.Rank, w.Epoch, w.Cluster, w.Rails, w.Keepers = m.rank, r.epoch, label, r.RailsOf(m.rank), r.term.Keepers
-	return r.welcome(m, conn, j, w)
+	return r.welcome(m, conn, j, rendezvous.Welcome{
+		Rank: m.rank, Epoch: r.epoch, Run: r.name, Key: r.key[:], Cluster: label, Rails: r.RailsOf(m.rank), Spec: r.Spec,
+		Keepers: r.term.Keepers,
+	})
 }
 
 // welcome uses a connection for a peer.
@@ -113,15 +114,6 @@ func (r *run) welcome(m *member, conn *rendezvous.Conn, j rendezvous.Join, w ren
 	return nil
 }
 
-// settings returns what the welcomes of all peers have in common.
-func (r *run) settings() rendezvous.Welcome {
-	return rendezvous.Welcome{
-		Recover: r.recovers(), Run: r.name, Key: r.key[:], MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(),
-		SuspectMS: r.Suspect.Milliseconds(), Parts: r.Parts,
-		Seed: r.Seed, Protect: r.Protect, Congestion: r.Congestion, Rows: r.Rows, Rails: r.Rails,
-	}
-}
-
 // place returns the rank and the declared cluster of a peer that joins, or why it cannot take part. Users count
 // processes.
 func (r *run) place(conn *rendezvous.Conn, j rendezvous.Join) (rank int, label string, err error) {
@@ -132,7 +124,7 @@ func (r *run) place(conn *rendezvous.Conn, j rendezvous.Join) (rank int, label s
 	rank = slices.IndexFunc(r.members, func(m *member) bool {
 		return m.conn == nil && (want == m.rank || want < 0 && !m.reserved)
 	})
-	mine := r.problemHash()
+	mine := r.Fingerprint
 	switch {
 	case rank < 0 && j.Rank >= 0:
 		err = fmt.Errorf("rank %d is taken or invalid in a run of %d peers", j.Rank, len(r.members)/max(1, r.Parts))
@@ -140,14 +132,12 @@ func (r *run) place(conn *rendezvous.Conn, j rendezvous.Join) (rank int, label s
 		err = fmt.Errorf("all %d peers of the run have joined", len(r.members)/max(1, r.Parts))
 	case j.ProblemHash != "" && j.ProblemHash != mine:
 		err = fmt.Errorf("different problems: the run solves %s (%.16s), this peer was started for %s (%.16s)",
-			r.Spec.Name(), mine, j.Problem, j.ProblemHash)
+			r.Spec.Problem, mine, j.Problem, j.ProblemHash)
 	default:
 		label, err = r.label(rank, conn, j)
 	}
 	return rank, label, err
 }
-
-func (r *run) problemHash() string { return fmt.Sprintf("%x", r.Spec.Fingerprint()) }
 
 // label returns the declared cluster of a peer that joins. The address from which it connected counts as one of its
 // own.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -29,7 +30,7 @@ func solved(t *testing.T, name string, n []int, params []string, parts int, lost
 		cut, err = problem.Slabs(p.N, parts, nil)
 	}
 	require.NoError(t, err)
-	r = &run{Plan: Plan{Problem: p, Partition: cut, Tolerance: 1e-8, Log: zerolog.Nop()}, u: append([]float64(nil), s.U...)}
+	r = &run{Plan: Plan{Problem: p, Spec: rendezvous.Spec{Partition: cut, Tolerance: 1e-8}, Log: zerolog.Nop()}, u: append([]float64(nil), s.U...)}
 	r.alloc.Do(func() {})
 	for rank := range parts {
 		r.members = append(r.members, &member{rank: rank, box: cut.Box(iterate.Rank(rank))})

@@ -200,7 +200,7 @@ func (r *run) assignWork() error {
 	if err := r.reachable(); err != nil {
 		return err
 	}
-	problem := r.Spec.Marshal()
+	problem := r.ProblemSpec.Marshal()
 	members := make([]rendezvous.Member, len(r.members))
 	for i, m := range r.members {
 		members[i] = m.entry()
@@ -208,7 +208,7 @@ func (r *run) assignWork() error {
 	for _, m := range r.members {
 		m.assigned, m.informed = true, true
 		m.notify(&workload{
-			assign: r.assignment(m, members, int64(len(problem))), problem: problem, initial: r.Initial,
+			assign: r.assignment(m, members, int64(len(problem))), n: r.N, problem: problem, initial: r.Initial,
 			failed: func(err error) { r.emit(event{of: m, sent: err}) },
 		})
 	}
@@ -238,25 +238,14 @@ func (r *run) reachable() error {
 }
 
 func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes int64) rendezvous.Assign {
-	a := r.commonWork()
-	a.Epoch, a.Members, a.ProblemBytes = r.epoch, members, problemBytes
+	a := rendezvous.Assign{
+		Epoch: r.epoch, Members: members, ProblemBytes: problemBytes, Cuts: r.Partition.Cuts,
+		MaxSweeps: r.MaxSweeps, MaxTime: r.MaxTime, Initial: r.FromFile, After: r.After,
+	}
 	factor := r.Slowdown[m.rank]
 	if r.Parts > 1 {
 		factor = r.slow[processOf(m)]
 	}
 	a.Slowdown = max(1, factor)
 	return a
-}
-
-// commonWork returns what the assignments of all peers and epochs have in common.
-func (r *run) commonWork() rendezvous.Assign {
-	return rendezvous.Assign{
-		Problem: r.Spec.Name(), Fingerprint: r.problemHash(),
-		N: r.Problem.N, Cuts: r.Partition.Cuts,
-		Scheme: r.Scheme, Method: r.Method, Order: r.Order,
-		Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
-		Threads: r.Threads, Pin: r.Pin, Slowdown: 1,
-		KeepEveryMS: r.keepEvery().Milliseconds(), Lasting: r.lasting(),
-		Initial: r.Initial != nil || r.startsFromFile, After: r.After, Balance: r.Balance, Reconfigure: r.Reconfigure, Status: r.reports,
-	}
 }

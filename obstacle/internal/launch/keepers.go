@@ -26,11 +26,10 @@ type keepers struct {
 
 	inherits bool // another process led the run before
 
-	startsFromFile bool // another process had starting values that were not those of the problem
-	returning      bool // peers that lost their leader have not come here yet
-	returnTicks    int  // since this process leads
-	waiting        bool // the next epoch waits for the end of a time step
-	waitTicks      int  // since then, or since the last block came
+	returning   bool // peers that lost their leader have not come here yet
+	returnTicks int  // since this process leads
+	waiting     bool // the next epoch waits for the end of a time step
+	waitTicks   int  // since then, or since the last block came
 
 	copies []End // of blocks of peers that may have been lost with the process that led the run before
 	passed int   // newest time step of which copies were passed on to other keepers
@@ -39,11 +38,8 @@ type keepers struct {
 // held reports whether recovery has to wait for a decision, for peers that return or for the end of a time step.
 func (r *run) held() bool { return r.due || r.returning || r.waiting }
 
-// lasting reports whether another process is to lead the run if its leader is lost.
-func (p *Plan) lasting() bool { return p.Keepers > 1 && p.recovers() }
-
 // keeps reports whether the run, which has not failed, is to survive the loss of its leader.
-func (r *run) keeps() bool { return r.lasting() && r.failure == nil }
+func (r *run) keeps() bool { return r.Lasting() && r.failure == nil }
 
 // askKeepers asks peers in other processes to be keepers, those on other hosts first, until there are enough.
 func (r *run) askKeepers() {
@@ -186,9 +182,8 @@ func (r *run) record() {
 		return
 	}
 	rec := rendezvous.Record{
-		Term: r.term, Work: r.commonWork(), Settings: r.settings(), Slowdown: r.Slowdown,
-		ElapsedMS: time.Since(r.started).Milliseconds(), Keepers: r.Keepers, Recover: r.Recover,
-		Losses: losses, BalanceParts: r.BalanceParts, Elastic: r.Elastic, Checkpoint: r.Checkpoint,
+		Term: r.term, Run: r.name, Key: r.key[:], Spec: r.Spec, ElapsedMS: time.Since(r.started).Milliseconds(),
+		Losses: losses, Checkpoint: r.Checkpoint,
 	}
 	for _, m := range r.members {
 		if m.conn != nil && slices.Contains(r.term.Keepers, m.keeps) {

@@ -39,7 +39,7 @@ func TestNoEpochWithoutMostKeepers(t *testing.T) {
 		require.Equal(t, []string{"127.0.0.1:1", "127.0.0.1:2"}, m.Term.Keepers[1:])
 		rec := p.expect(rendezvous.KindRecord).(rendezvous.Record)
 		require.Equal(t, m.Term, rec.Term)
-		require.Equal(t, r.plan.Tolerance, rec.Work.Tolerance)
+		require.Equal(t, r.plan.Tolerance, rec.Spec.Tolerance)
 	}
 	all[1].conn.Close()
 	lost := all[0].expect(rendezvous.KindLost).(rendezvous.Lost)
@@ -85,7 +85,7 @@ func TestDeposed(t *testing.T) {
 // returning returns a run of three peers whose leader was lost in epoch 2, and a function by which a peer returns.
 func returning(t *testing.T) (r *run, back func(rank int, s rendezvous.Standing)) {
 	r = watched(time.Minute, 3)
-	r.Recover, r.epoch, r.returning, r.active, r.ctx = RecoverLocal, 2, true, true, t.Context()
+	r.Recover, r.epoch, r.returning, r.active, r.ctx = rendezvous.RecoverLocal, 2, true, true, t.Context()
 	r.term = register.Term{Number: 5, Epoch: 2, Leader: "l", Keepers: []string{"l"}}
 	for _, m := range r.members {
 		m.valued = true

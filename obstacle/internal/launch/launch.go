@@ -33,7 +33,8 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	if r.series, err = newSeries(&p); err != nil {
 		return nil, err
 	}
-	r.Status.update(func(s *State) { s.Work = r.commonWork() })
+	r.KeepEvery = r.keepEvery()
+	r.Status.update(func(s *State) { s.Spec = r.Spec })
 	children, cancel := context.WithCancel(ctx)
 	r.ctx = children
 	release := sync.OnceFunc(func() { r.shutdown(cancel) })
@@ -64,13 +65,15 @@ func newRun(p Plan, name string, key driver.Key) *run {
 		done:   make(chan struct{}),
 		tick:   tickEvery(p.PeerTimeout, p.Suspect),
 	}
-	if r.reports = p.Status != nil; !r.reports {
+	if r.Reports = p.Status != nil; !r.Reports {
 		r.Status = &Status{} // for obstacle attach
 	}
 	for rank := range p.Partition.Peers() {
 		box := p.Partition.Box(iterate.Rank(rank))
 		r.members = append(r.members, &member{rank: rank, box: box, final: box})
 	}
+	r.Spec.Problem, r.Fingerprint, r.N = p.ProblemSpec.Name(), fmt.Sprintf("%x", p.ProblemSpec.Fingerprint()), p.Problem.N
+	r.FromFile = r.FromFile || p.Initial != nil
 	r.moving = moving{
 		meters: map[process]*placement.Meter{}, leaving: map[process]bool{}, slow: map[process]float64{},
 	}
@@ -117,7 +120,6 @@ type run struct {
 	ending    string        // why the run cannot go on after a loss; "": it can
 	ticksLeft int           // ticks until the peers are overdue; 0 before a request to end
 	beat      Progress
-	reports   bool // the peers report their sessions and times
 }
 
 // failure describes what went wrong. One of higher weight replaces another.
@@ -349,7 +351,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 			return
 		}
 		text := fmt.Sprintf("%s failed: %s", m, msg.Error)
-		if r.recovers() && r.failure == nil {
+		if r.Recovers() && r.failure == nil {
 			r.lose(m, failure{reported, m.rank, text})
 			return
 		}

@@ -61,8 +61,10 @@ func rehearsalPlan(t testing.TB) Plan {
 	identity, err := rendezvous.NewKeyIdentity("v1", "f", driver.Key{1})
 	require.NoError(t, err)
 	return Plan{
-		Catalog: catalog.New(), Spec: spec, Problem: prob, Partition: cut, Scheme: "sync", Order: problem.Jacobi, Tolerance: 1e-6,
-		Threads: 1, PeerTimeout: await.Limit, Identity: identity, Protect: "auto",
+		Catalog: catalog.New(), ProblemSpec: spec, Problem: prob, Identity: identity,
+		Spec: rendezvous.Spec{
+			Partition: cut, Scheme: "sync", Order: problem.Jacobi, Tolerance: 1e-6, Threads: 1, PeerTimeout: await.Limit, Protect: "auto",
+		},
 		Address: "127.0.0.1:0", JoinTime: await.Limit, Log: zerolog.Nop(),
 	}
 }
@@ -104,6 +106,7 @@ type player struct {
 	conn   *rendezvous.Conn
 	rank   int
 	box    problem.Box
+	spec   rendezvous.Spec
 	assign rendezvous.Assign
 	silent chan struct{}
 	later  float64 // added to the values of its block
@@ -116,6 +119,7 @@ func (r *rehearsal) join() []*player {
 	var all []*player
 	for rank := range peers {
 		var conn *rendezvous.Conn
+		var spec rendezvous.Spec
 		// The launcher may not have noticed yet that an earlier peer of this rank has left.
 		await.Until(r.t, func() bool {
 			c, err := net.Dial("tcp", address)
@@ -129,10 +133,11 @@ func (r *rehearsal) join() []*player {
 				return false
 			}
 			require.Equal(r.t, rank, w.Rank)
+			spec = w.Spec
 			return true
 		}, "the launcher to take rank %d", rank)
 		require.NoError(r.t, conn.Send(rendezvous.Listen{Control: fmt.Sprintf("127.0.0.1:%d", 1000+rank)}))
-		p := &player{t: r.t, conn: conn, rank: rank, box: r.plan.Partition.Box(iterate.Rank(rank)), silent: make(chan struct{})}
+		p := &player{t: r.t, conn: conn, rank: rank, spec: spec, box: r.plan.Partition.Box(iterate.Rank(rank)), silent: make(chan struct{})}
 		go p.beat()
 		all = append(all, p)
 	}
@@ -220,7 +225,7 @@ func TestBlocksAreAssembled(t *testing.T) {
 	r := rehearse(t, nil)
 	all := r.join()
 	require.Equal(t, "127.0.0.1:1001", all[0].assign.Members[1].Control)
-	require.Equal(t, "membrane", all[0].assign.Problem)
+	require.Equal(t, "membrane", all[0].spec.Problem)
 	for _, p := range all {
 		p.block()
 		p.result(Converged, "", -1)

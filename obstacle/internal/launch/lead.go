@@ -13,7 +13,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/keep"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
-	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Succession is what a process needs to lead a run whose leader was lost.
@@ -29,16 +28,18 @@ type Succession struct {
 }
 
 // Lead leads a run after the loss of its leader. Peers connect to the server with their standing; those that do not are
-// replaced. Lead keeps the answer until an obstacle attach has fetched it. Plan needs Catalog, Spec, Problem, Identity,
+// replaced. Lead keeps the answer until an obstacle attach has fetched it. Plan needs Catalog, ProblemSpec, Problem, Identity,
 // Interrupt and Log, and Continue for checkpoints.
 func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	defer exitOnPanic()
-	p.adopt(&s.Record)
-	if len(s.Record.Settings.Key) != len(driver.Key{}) {
-		return nil, fmt.Errorf("%w: a key of %d bytes", rendezvous.ErrMalformed, len(s.Record.Settings.Key))
+	if p.Spec, p.Checkpoint = s.Record.Spec, s.Record.Checkpoint; p.Reports {
+		p.Status = &Status{}
+	}
+	if len(s.Record.Key) != len(driver.Key{}) {
+		return nil, fmt.Errorf("%w: a key of %d bytes", rendezvous.ErrMalformed, len(s.Record.Key))
 	}
 	saver := p.save(s.Term.Number)
-	r := newRun(p, s.Record.Settings.Run, driver.Key(s.Record.Settings.Key))
+	r := newRun(p, s.Record.Run, driver.Key(s.Record.Key))
 	r.started = s.Received.Add(-time.Duration(s.Record.ElapsedMS) * time.Millisecond)
 	r.begin, r.epoch, r.term, r.returning, r.active, r.inherits = r.started, s.Term.Epoch, s.Term, true, true, true
 	if err := rendezvous.Nested(s.Record.Losses, &r.losses); err != nil {
@@ -47,7 +48,6 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	for _, m := range r.members {
 		m.valued, m.informed, m.assigned, m.since = true, true, true, r.epoch+1
 	}
-	r.startsFromFile = s.Record.Work.Initial
 	r.beat.Residual = math.NaN()
 	r.keeper.Store(s.Keeper)
 	s.Keeper.LeaderReached(true) // it is this process
@@ -81,31 +81,11 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 			r.final.drain(ctx)
 			return o, unsaved
 		}
-		work := r.commonWork()
-		err := r.Led(&work, r.Spec.Marshal(), o)
+		err := r.Led(&r.Spec, r.ProblemSpec.Marshal(), o)
 		r.final.drain(ctx)
 		return o, cmp.Or(unsaved, err)
 	}
 	return o, cmp.Or(r.hold(ctx, &s, o, requests), unsaved)
-}
-
-// adopt sets the fields of the plan that a record holds.
-func (p *Plan) adopt(rec *rendezvous.Record) {
-	w, set := &rec.Work, &rec.Settings
-	p.After = w.After
-	p.Partition = problem.Partition{Cuts: w.Cuts}
-	p.Scheme, p.Method, p.Order, p.Tolerance = w.Scheme, w.Method, w.Order, w.Tolerance
-	p.MaxSweeps, p.MaxTime = w.MaxSweeps, time.Duration(w.MaxTimeMS)*time.Millisecond
-	p.Balance, p.Reconfigure = w.Balance, w.Reconfigure
-	p.Parts, p.BalanceParts, p.Elastic = set.Parts, rec.BalanceParts, rec.Elastic
-	if w.Status {
-		p.Status = &Status{}
-	}
-	p.Threads, p.Pin, p.Slowdown = w.Threads, w.Pin, rec.Slowdown
-	p.MTU, p.Protect, p.Congestion, p.Rows, p.Rails = set.MTU, set.Protect, set.Congestion, set.Rows, set.Rails
-	p.Seed, p.PeerTimeout = set.Seed, time.Duration(set.PeerTimeoutMS)*time.Millisecond
-	p.Checkpoint = rec.Checkpoint
-	p.Recover, p.Suspect, p.Keepers = rec.Recover, time.Duration(set.SuspectMS)*time.Millisecond, rec.Keepers
 }
 
 // ownProcess identifies this process as join messages do.

@@ -51,11 +51,11 @@ type handover struct {
 }
 
 // balances reports whether parts move from slow processes to fast ones.
-func (r *run) balances() bool { return r.BalanceParts && r.recovers() }
+func (r *run) balances() bool { return r.BalanceParts && r.Recovers() }
 
 // checkMoves decides, at every tick, which parts move.
 func (r *run) checkMoves() {
-	if r.active || r.stopping || r.failure != nil || r.held() || !r.recovers() {
+	if r.active || r.stopping || r.failure != nil || r.held() || !r.Recovers() {
 		return
 	}
 	for _, m := range r.members {
@@ -355,7 +355,7 @@ func (r *run) leave(m *member) {
 	if r.stopping || r.failure != nil || r.leaving[processOf(m)] {
 		return
 	}
-	if !r.recovers() {
+	if !r.Recovers() {
 		r.stop()
 		return
 	}

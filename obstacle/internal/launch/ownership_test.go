@@ -30,7 +30,7 @@ func balanced(p *Plan) { p.Balance = true }
 func TestMovedBlocks(t *testing.T) {
 	r := rehearse(t, balanced)
 	all := r.join()
-	require.True(t, all[0].assign.Balance)
+	require.True(t, all[0].spec.Balance)
 	for rank, box := range []problem.Box{slab(0, 3), slab(3, 4)} {
 		all[rank].box = box
 		all[rank].declare(box)
@@ -49,7 +49,7 @@ func TestMovedBlocks(t *testing.T) {
 func TestOwnership(t *testing.T) {
 	wide := slab(2, 4)
 	wide.Lo[0] = 1
-	p := Plan{Problem: &problem.Problem{Dimension: 3, N: [3]int{4, 4, 4}}, Balance: true}
+	p := Plan{Problem: &problem.Problem{Dimension: 3, N: [3]int{4, 4, 4}}, Spec: rendezvous.Spec{Balance: true}}
 	var err error
 	p.Partition, err = problem.Slabs(p.Problem.N, 2, nil)
 	require.NoError(t, err)

@@ -132,7 +132,7 @@ func FuzzLeader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte, rank int, mode uint8) {
 		p := rehearsalPlan(t)
-		p.Recover = [...]string{RecoverLocal, RecoverExact, RecoverOff, RecoverLocal}[mode%4]
+		p.Recover = [...]string{rendezvous.RecoverLocal, rendezvous.RecoverExact, rendezvous.RecoverOff, rendezvous.RecoverLocal}[mode%4]
 		p.Suspect = time.Minute
 		p.Balance = mode&4 != 0
 		p.Parts = 1 + int(mode>>3)&1

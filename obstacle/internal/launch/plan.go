@@ -21,40 +21,14 @@ import (
 
 // Plan describes a run.
 type Plan struct {
-	Catalog   *catalog.Set
-	Spec      *file.Spec
-	Problem   *problem.Problem // Spec on its grid, validated
-	Partition problem.Partition
-	Initial   []float64 // starting iterate [z][y][x], or u at the end of time step After; nil: that of the problem
-	After     int       // time steps that an earlier run has completed
-
-	Scheme       string // value of --scheme
-	Method       problem.MethodConfig
-	Order        problem.Order
-	Tolerance    float64
-	MaxSweeps    uint64        // 0: no bound
-	MaxTime      time.Duration // since the first relaxation; 0: no bound
-	Threads      int           // of each peer
-	Balance      bool          // planes move between the peers
-	Parts        int           // of the partition that a process runs at the start, each as a peer; 0: one
-	BalanceParts bool          // these move from slow processes to fast ones
-	Elastic      bool          // they also move to processes that join while the run is in progress
-	Pin          bool          // peers with a process of their own are bound to processors
-	Reconfigure  bool          // sessions change their mode at the start of a time step
-	Slowdown     map[int]float64
-	Label        Label            // declares the peers' clusters; nil: they are measured
-	MTU          int              // 0: that of the interface
-	Protect      string           // sessions to protect: auto, always or never
-	Congestion   string           // value of --congestion
-	Rows         []string         // of --rows
-	Rails        rendezvous.Rails // network, mode and block size; RailsOf adds the rest
-	Seed         uint64
-	PeerTimeout  time.Duration // a peer that is silent for longer is lost
-
-	Recover string        // value of --recover; see Recovery
-	Suspect time.Duration // a peer of another process is replaced after that silence, if Recover allows it
-	Keepers int           // processes, the launcher included, of which the run needs most to go on without one; odd
-	Spares  int           // peers that Spawn starts in addition; any number may join by hand
+	Catalog *catalog.Set
+	// Spec describes the run. Run sets the fields that other fields of the plan decide: those of the problem, FromFile,
+	// Reports and KeepEvery.
+	rendezvous.Spec
+	ProblemSpec *file.Spec
+	Problem     *problem.Problem // ProblemSpec on its grid, validated
+	Initial     []float64        // starting iterate [z][y][x], or u at the end of time step After; nil: that of the problem
+	Label       Label            // declares the peers' clusters; nil: they are measured
 
 	PartitionWhy string // why Partition was chosen, for the log
 	MethodWhy    string // why it is the method, for the log
@@ -72,7 +46,7 @@ type Plan struct {
 
 	// Led is called by Lead with the answer in the form of Attach, instead of waiting for an obstacle attach. It may be
 	// nil.
-	Led func(work *rendezvous.Assign, spec []byte, o *Outcome) error
+	Led func(run *rendezvous.Spec, problem []byte, o *Outcome) error
 
 	// Answer is memory for the whole iterate. Peers that Spawn started write their blocks into it. If it is nil, they
 	// send them.
@@ -130,7 +104,7 @@ func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 	if !asynchronous {
 		out.Values = 0
 	}
-	if p.Recover == RecoverExact {
+	if p.Recover == rendezvous.RecoverExact {
 		out.Neighbours += 2 // the buddy, and the peer whose buddy it is
 	}
 	return out

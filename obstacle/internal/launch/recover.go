@@ -11,13 +11,6 @@ import (
 	"github.com/p2pdc/p2pdc/solver/repair"
 )
 
-// Values of --recover.
-const (
-	RecoverLocal = "local" // a lost block is solved again from the values around it
-	RecoverExact = "exact" // all peers go back to an iterate of which each has a copy with another one
-	RecoverOff   = "off"   // a loss ends the run
-)
-
 // recoverStep is the mode of a run in time whose peers may be lost.
 const recoverStep = "step"
 
@@ -25,15 +18,15 @@ const recoverStep = "step"
 // these values, or "step". inTime states that the problem has time steps.
 func Recovery(recover string, inTime bool, spares int) (mode, why string) {
 	switch {
-	case recover != RecoverLocal && recover != RecoverExact:
-		return RecoverOff, "--recover off: the run ends when a peer is lost"
+	case recover != rendezvous.RecoverLocal && recover != rendezvous.RecoverExact:
+		return rendezvous.RecoverOff, "--recover off: the run ends when a peer is lost"
 	case inTime:
 		mode, why = recoverStep, "a lost peer is replaced, and all begin the time step again that was in progress"
-	case recover == RecoverExact:
-		mode, why = RecoverExact, "--recover exact: a lost peer is replaced, and all go back to the newest iterate of which "+
+	case recover == rendezvous.RecoverExact:
+		mode, why = rendezvous.RecoverExact, "--recover exact: a lost peer is replaced, and all go back to the newest iterate of which "+
 			"each has a copy with another one"
 	default:
-		mode, why = RecoverLocal, "a lost peer is replaced, and its block solved again from the values around it"
+		mode, why = rendezvous.RecoverLocal, "a lost peer is replaced, and its block solved again from the values around it"
 	}
 	if spares > 0 {
 		why += fmt.Sprintf("; spare processes that wait: %d", spares)
@@ -103,18 +96,12 @@ type surroundings struct {
 	values []float64
 }
 
-// recovers reports whether the run goes on when a peer is lost.
-func (p *Plan) recovers() bool {
-	mode, _ := Recovery(p.Recover, false, 0)
-	return mode != RecoverOff
-}
-
 // lose handles the loss of a peer after Start.
 func (r *run) lose(m *member, f failure) {
 	if m.lost {
 		return
 	}
-	if !r.recovers() || r.failure != nil {
+	if !r.Recovers() || r.failure != nil {
 		m.gone = true
 		r.fail(f)
 		return
@@ -309,11 +296,11 @@ func (r *run) advance() {
 
 // assign sends a peer its work of the epoch.
 func (r *run) assign(m *member, now *roster) {
-	w := &workload{assign: r.assignment(m, r.news(m, now), 0)}
+	w := &workload{assign: r.assignment(m, r.news(m, now), 0), n: r.N}
 	m.assigned, m.listed = true, r.epoch
 	a := &w.assign
 	if !m.informed {
-		m.informed, w.problem = true, r.Spec.Marshal()
+		m.informed, w.problem = true, r.ProblemSpec.Marshal()
 		a.ProblemBytes = int64(len(w.problem))
 	}
 	a.Initial, a.Sweeps, a.After = false, m.sweep, r.after
@@ -327,7 +314,7 @@ func (r *run) assign(m *member, now *roster) {
 		a.MaxSweeps = max(1, r.MaxSweeps-min(r.MaxSweeps, r.begun().sweeps))
 	}
 	if r.MaxTime > 0 {
-		a.MaxTimeMS = max(1, (r.MaxTime - time.Since(r.started)).Milliseconds())
+		a.MaxTime = max(time.Millisecond, r.MaxTime-time.Since(r.started))
 	}
 	switch {
 	case r.series != nil:

@@ -19,7 +19,7 @@ import (
 )
 
 // recovering changes a plan so that its run goes on when a peer is lost.
-func recovering(p *Plan) { p.Recover, p.Suspect = RecoverLocal, time.Minute }
+func recovering(p *Plan) { p.Recover, p.Suspect = rendezvous.RecoverLocal, time.Minute }
 
 // another simulates a peer that joins during the run, and returns it with its Welcome.
 func (r *rehearsal) another(address string) (*player, rendezvous.Welcome) {
@@ -79,7 +79,7 @@ func lossBeginsAnEpoch(t *testing.T, done bool) {
 	next, w := r.another(address)
 	require.Equal(t, 1, w.Rank)
 	require.Equal(t, 1, w.Epoch)
-	require.True(t, w.Recover)
+	require.True(t, w.Spec.Recovers())
 	next.listen(1)
 	s.listen(1)
 	s.answer(c, 1)
@@ -152,7 +152,7 @@ func TestSurvivorThatDoesNotAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := watched(time.Second, 3)
-			r.Recover = RecoverLocal
+			r.Recover = rendezvous.RecoverLocal
 			r.active, r.epoch = true, 2
 			for _, m := range r.members {
 				m.conn, m.valued, m.listens = rendezvous.NewConn(nil, 0), true, 2
@@ -166,7 +166,7 @@ func TestSurvivorThatDoesNotAnswer(t *testing.T) {
 				r.checkRecovery()
 			}
 			require.Empty(t, r.losses)
-			r.Recover = RecoverOff // so that the loss ends the run
+			r.Recover = rendezvous.RecoverOff // so that the loss ends the run
 			r.checkRecovery()
 			require.Equal(t, 1, r.failure.rank)
 			require.Contains(t, r.failure.text, "has not entered epoch 2 in time")
@@ -225,10 +225,10 @@ func TestRelaxationFactorIsKept(t *testing.T) {
 		reported []rendezvous.Listen // by rank
 		want     float64
 	}{
-		{RecoverLocal, []rendezvous.Listen{{Sweep: 8, Omega: 1.9}, {}, {Sweep: 7, Omega: 1.8}}, 1.9},
-		{RecoverLocal, []rendezvous.Listen{{Sweep: 8}, {}, {Sweep: 8}}, 0},
-		{RecoverLocal, []rendezvous.Listen{{Sweep: 8, Omega: 2}, {Sweep: 9, Omega: -1}, {Sweep: 7, Omega: 1.8}}, 1.8},
-		{RecoverExact, []rendezvous.Listen{{Sweep: 8, Omega: 1.9}, {}, {Sweep: 7, Omega: 1.8}}, 0},
+		{rendezvous.RecoverLocal, []rendezvous.Listen{{Sweep: 8, Omega: 1.9}, {}, {Sweep: 7, Omega: 1.8}}, 1.9},
+		{rendezvous.RecoverLocal, []rendezvous.Listen{{Sweep: 8}, {}, {Sweep: 8}}, 0},
+		{rendezvous.RecoverLocal, []rendezvous.Listen{{Sweep: 8, Omega: 2}, {Sweep: 9, Omega: -1}, {Sweep: 7, Omega: 1.8}}, 1.8},
+		{rendezvous.RecoverExact, []rendezvous.Listen{{Sweep: 8, Omega: 1.9}, {}, {Sweep: 7, Omega: 1.8}}, 0},
 	} {
 		r := &run{Plan: rehearsal.plan}
 		r.Partition, r.Recover, r.resumption = cut, c.recover, &resumption{again: true}
@@ -253,7 +253,7 @@ func TestSurvivorsBuildDuringAMove(t *testing.T) {
 	<-rehearsal.done
 	r := &run{Plan: rehearsal.plan}
 	r.Partition = problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 4}}}
-	r.Recover, r.Scheme, r.active, r.epoch = RecoverLocal, "sync", true, 1
+	r.Recover, r.Scheme, r.active, r.epoch = rendezvous.RecoverLocal, "sync", true, 1
 	for rank := range 3 {
 		r.members = append(r.members, &member{
 			rank: rank, informed: true, valued: true, idle: true, listens: 1, sweep: 7,
@@ -339,7 +339,7 @@ func TestFruitlessRecoveries(t *testing.T) {
 // The failure that ends a run names the reason why it cannot go on, also when better evidence of the loss comes later.
 func TestFailureNamesWhyTheRunEnds(t *testing.T) {
 	r := watched(time.Second, 2)
-	r.Recover = RecoverLocal
+	r.Recover = rendezvous.RecoverLocal
 	m := r.members[1]
 	r.lose(m, failure{closed, 1, "peer 1 closed its connection"})
 	require.Equal(t, "peer 1 closed its connection; no peer is left that has values", r.failure.text)
@@ -414,23 +414,23 @@ func TestRecoveryOfARun(t *testing.T) {
 		mode    string
 		why     string
 	}{
-		{RecoverLocal, false, RecoverLocal, "its block solved again"},
-		{RecoverExact, false, RecoverExact, "go back to the newest iterate"},
-		{RecoverLocal, true, "step", "begin the time step again"},
-		{RecoverExact, true, "step", "begin the time step again"},
-		{RecoverOff, true, RecoverOff, "the run ends"},
-		{"", false, RecoverOff, "the run ends"},
+		{rendezvous.RecoverLocal, false, rendezvous.RecoverLocal, "its block solved again"},
+		{rendezvous.RecoverExact, false, rendezvous.RecoverExact, "go back to the newest iterate"},
+		{rendezvous.RecoverLocal, true, "step", "begin the time step again"},
+		{rendezvous.RecoverExact, true, "step", "begin the time step again"},
+		{rendezvous.RecoverOff, true, rendezvous.RecoverOff, "the run ends"},
+		{"", false, rendezvous.RecoverOff, "the run ends"},
 	} {
 		mode, why := Recovery(c.recover, c.inTime, 0)
 		require.Equal(t, c.mode, mode, c)
 		require.Contains(t, why, c.why, c)
 		_, with := Recovery(c.recover, c.inTime, 2)
-		require.Equal(t, mode != RecoverOff, with == why+"; spare processes that wait: 2", c)
-		require.Equal(t, mode != RecoverOff, (&Plan{Recover: c.recover}).recovers(), c)
-		r := run{Plan: Plan{Recover: c.recover}}
+		require.Equal(t, mode != rendezvous.RecoverOff, with == why+"; spare processes that wait: 2", c)
+		require.Equal(t, mode != rendezvous.RecoverOff, (&rendezvous.Spec{Recover: c.recover}).Recovers(), c)
+		r := run{Plan: Plan{Spec: rendezvous.Spec{Recover: c.recover}}}
 		if c.inTime {
 			r.series = &series{}
 		}
-		require.Equal(t, mode == RecoverExact, r.exact(), c)
+		require.Equal(t, mode == rendezvous.RecoverExact, r.exact(), c)
 	}
 }

@@ -16,7 +16,7 @@ func planes(lo, hi int) problem.Box { return problem.Box{Lo: [3]int{0, 0, lo}, H
 // moving returns the run of resuming with moving planes and repairs.
 func balancing(t *testing.T) *run {
 	r := resuming(t)
-	r.Recover, r.Balance = RecoverLocal, true
+	r.Recover, r.Balance = rendezvous.RecoverLocal, true
 	r.owned = newOwnership(&r.Plan)
 	return r
 }
@@ -69,7 +69,7 @@ func TestPlanesOnTheirWay(t *testing.T) {
 // A peer that claims a box which another one has counts as lost.
 func TestClaimedBoxes(t *testing.T) {
 	r := balancing(t)
-	r.Recover = RecoverOff // the loss is reported as a failure
+	r.Recover = rendezvous.RecoverOff // the loss is reported as a failure
 	r.enterWith(planes(0, 2), planes(1, 3), problem.Box{})
 	require.Contains(t, r.failure.text, "claims a box that it cannot have: planes 1 to 3 overlap those of peer 0")
 }

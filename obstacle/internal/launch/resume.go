@@ -35,7 +35,7 @@ type lostValues struct {
 // which is exact, too.
 func (r *run) exact() bool {
 	mode, _ := r.onLoss()
-	return mode == RecoverExact
+	return mode == rendezvous.RecoverExact
 }
 
 // keepEvery returns the least time between two kept iterates, 0 if none is kept.
@@ -70,7 +70,7 @@ func (r *run) decideResumption() {
 	k, from, ok := buddy.Newest(held)
 	s := &resumption{iterate: k, again: !ok, awaited: map[int]*member{}, copies: map[int]*lostValues{}}
 	r.resumption = s
-	if s.again && r.inherits && r.startsFromFile {
+	if s.again && r.lacksStart() {
 		r.fail(failure{exited, -1, "no iterate is known of every peer, and the starting values were known only to the " +
 			"process that was lost, so that the run cannot begin again"})
 		return

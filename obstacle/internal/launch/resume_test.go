@@ -2,6 +2,7 @@ package launch
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +18,7 @@ func resuming(t *testing.T) *run {
 	close(r.stop)
 	<-r.done
 	p := r.plan
-	p.Recover, p.MaxSweeps = RecoverExact, 1000
+	p.Recover, p.MaxSweeps = rendezvous.RecoverExact, 1000
 	p.Partition = problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 4}}}
 	w := &run{Plan: p, tick: tickEvery(p.PeerTimeout, 0)}
 	w.active, w.epoch = true, 1
@@ -79,9 +80,9 @@ func TestResumption(t *testing.T) {
 		require.Zero(t, w.assign.Sweeps)
 		require.Equal(t, rank == 2, w.assign.Initial)
 		require.Equal(t, rank == 2, w.assign.Resume.State != nil)
-		require.EqualValues(t, 250, w.assign.KeepEveryMS)
 	}
 	require.EqualValues(t, 60, r.open[0].From)
+	require.Equal(t, 250*time.Millisecond, r.keepEvery().Truncate(time.Millisecond))
 	require.EqualValues(t, 60, r.sweeps())
 }
 
@@ -90,7 +91,7 @@ func TestResumption(t *testing.T) {
 func TestRunBeginsAgain(t *testing.T) {
 	for _, file := range []bool{false, true} {
 		r := resuming(t)
-		r.inherits, r.startsFromFile = file, file
+		r.inherits, r.FromFile = file, file
 		r.enter(held(0, 40), held(1, 60), nil)
 		if file {
 			require.Contains(t, r.failure.text, "the run cannot begin again")
@@ -119,7 +120,7 @@ func TestMissingCopy(t *testing.T) {
 	for _, state := range [][]byte{nil, {1}} {
 		r := resuming(t)
 		r.enter(held(2, 60), held(0, 60), nil)
-		r.Recover = RecoverOff // the loss is reported as a failure
+		r.Recover = rendezvous.RecoverOff // the loss is reported as a failure
 		c := rendezvous.Captured{Number: -1, Copy: &rendezvous.Copy{Rank: 2, Iterate: 60}, State: state}
 		r.receiveCopy(r.members[0], &c, make([]float64, 3))
 		require.Contains(t, r.failure.text, "has no copy of the block of peer 2 at iterate 60, which it claimed to have")
@@ -129,7 +130,7 @@ func TestMissingCopy(t *testing.T) {
 // The bound on sweeps holds in each time step, so those of the steps before do not count.
 func TestBoundOnSweepsAfterALossInATimeStep(t *testing.T) {
 	r := resuming(t)
-	r.Recover, r.Captures = RecoverLocal, nil
+	r.Recover, r.Captures = rendezvous.RecoverLocal, nil
 	s, _ := stepsOf(t, 3, nil)
 	r.series = s
 	r.members[2].valued = true

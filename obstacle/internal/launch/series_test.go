@@ -25,7 +25,7 @@ func stepsOf(t *testing.T, steps int, took func(int, float64, []float64)) (*seri
 	require.NoError(t, err)
 	cut, err := problem.Slabs(p.N, 2, nil)
 	require.NoError(t, err)
-	s, err := newSeries(&Plan{Problem: p, Partition: cut, Steps: took})
+	s, err := newSeries(&Plan{Problem: p, Spec: rendezvous.Spec{Partition: cut}, Steps: took})
 	require.NoError(t, err)
 	return s, cut
 }
@@ -144,7 +144,7 @@ func TestSeriesAfterSteps(t *testing.T) {
 	first, cut := stepsOf(t, 5, nil)
 	var seen []int
 	p := &Plan{
-		Problem: first.problem, Partition: cut, After: 3, Initial: []float64{5, 6, 7, 8},
+		Problem: first.problem, Spec: rendezvous.Spec{Partition: cut, After: 3}, Initial: []float64{5, 6, 7, 8},
 		Steps: func(m int, _ float64, u []float64) { seen = append(seen, m, int(u[0])) },
 	}
 	s, err := newSeries(p)

@@ -43,7 +43,7 @@ func (m *member) silentFor(blocked bool, most int) bool {
 // process is stopped. Another process is late rather than lost: the end of one is noticed at once. If no peer is heard,
 // none is suspected: nobody would be left that has values, and it may be the launcher's host that was cut off.
 func (r *run) suspects(m *member) bool {
-	if !r.recovers() || m.quietTicks <= r.ticks(r.Suspect/2) {
+	if !r.Recovers() || m.quietTicks <= r.ticks(r.Suspect/2) {
 		return false
 	}
 	if m.child == nil {

@@ -17,7 +17,7 @@ import (
 // watched returns a run in progress without connections.
 func watched(timeout time.Duration, peers int) *run {
 	r := &run{
-		Plan: Plan{PeerTimeout: timeout, Log: zerolog.Nop()}, tick: tickEvery(timeout, 0), events: make(chan event, 16),
+		Plan: Plan{Spec: rendezvous.Spec{PeerTimeout: timeout}, Log: zerolog.Nop()}, tick: tickEvery(timeout, 0), events: make(chan event, 16),
 	}
 	for rank := range peers {
 		r.members = append(r.members, &member{rank: rank, out: make(chan rendezvous.Message, outbox)})

@@ -27,8 +27,8 @@ type State struct {
 	Sessions map[int][]rendezvous.Session // as each peer has reported them last
 	Accounts map[int]Account              // as each rank has reported them last, with former epochs
 
-	Work    rendezvous.Assign // what the assignments have in common
-	Term    register.Term     // that of the leader; zero: no other process can lead the run
+	Spec    rendezvous.Spec
+	Term    register.Term // that of the leader; zero: no other process can lead the run
 	Epoch   int
 	Losses  []Loss
 	Moves   []Moved
@@ -79,7 +79,7 @@ func (s *State) report(rank int, m *rendezvous.Sessions) {
 // reportEpoch sets the epoch, its peers, and all losses and moves so far in the status.
 func (r *run) reportEpoch() {
 	r.Status.update(func(s *State) {
-		s.Work, s.Term, s.Epoch, s.Moves = r.commonWork(), r.term, r.epoch, slices.Clone(r.moves)
+		s.Spec, s.Term, s.Epoch, s.Moves = r.Spec, r.term, r.epoch, slices.Clone(r.moves)
 		s.Losses, s.Members, s.Boxes = nil, nil, nil
 		for _, l := range r.losses {
 			s.Losses = append(s.Losses, *l)

@@ -22,7 +22,7 @@ func (r *run) resumeSteps() bool {
 	case !known:
 		r.startAgain()
 		from = -1
-	case first == 0 && !r.startsFromFile: // u(0) is that of the problem
+	case first == 0 && !r.FromFile: // u(0) is that of the problem
 		if err := r.series.start(0, nil, false); err != nil {
 			r.fail(failure{exited, -1, err.Error()})
 		}
@@ -88,10 +88,13 @@ func (r *run) validSteps(steps []int) bool {
 	return len(steps) <= MaxHeld
 }
 
+// lacksStart reports whether the starting values were known only to a process that led the run before.
+func (r *run) lacksStart() bool { return r.inherits && r.FromFile }
+
 // startAgain begins again with the first time step. The run fails if u(0) is not that of the problem.
 func (r *run) startAgain() {
 	why := ""
-	if r.startsFromFile {
+	if r.lacksStart() {
 		why = "the starting values were known only to the process that was lost"
 	} else if err := r.series.start(0, nil, true); err != nil {
 		why = err.Error()

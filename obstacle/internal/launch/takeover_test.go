@@ -18,7 +18,7 @@ func inherited(t *testing.T, held ...[]int) *run {
 	t.Helper()
 	s, cut := stepsOf(t, 6, nil)
 	r := watched(time.Minute, len(held))
-	r.Problem, r.Partition, r.Recover, r.ctx = s.problem, cut, RecoverLocal, t.Context()
+	r.Problem, r.Partition, r.Recover, r.ctx = s.problem, cut, rendezvous.RecoverLocal, t.Context()
 	r.series = emptySeries(&r.Plan)
 	for rank, m := range r.members {
 		m.box, m.steps, m.valued = cut.Box(iterate.Rank(rank)), held[rank], true
@@ -77,7 +77,7 @@ func TestStepAfterTheLossOfTheLeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := inherited(t, c.held[0], c.held[1])
-			r.startsFromFile = c.file
+			r.inherits, r.FromFile = true, c.file
 			for _, step := range c.copies {
 				r.copies = append(r.copies, copyOf(r, 1, step, float64(step)))
 			}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // views makes the messages that keep the status of an obstacle attach up to date.
@@ -29,9 +28,9 @@ func (v *views) next(s *State) []rendezvous.View {
 	}
 	out := []rendezvous.View{first}
 	if v.ranks == nil {
-		work := s.Work
-		out[0].Work, out[0].Steps = &work, v.steps
-		v.ranks = make([]rendezvous.RankView, problem.Partition{Cuts: work.Cuts}.Peers())
+		spec := s.Spec
+		out[0].Spec, out[0].Steps = &spec, v.steps
+		v.ranks = make([]rendezvous.RankView, spec.Partition.Peers())
 	}
 	if len(s.Members) > 0 && !(reflect.DeepEqual(s.Members, v.sent.Members) && reflect.DeepEqual(s.Boxes, v.sent.Boxes)) {
 		out[0].Members, out[0].Boxes = s.Members, s.Boxes
@@ -76,14 +75,14 @@ func (s *Status) view(v *rendezvous.View) (err error) {
 	if v.Phase < 0 || v.Phase > int(Judging) || v.Step < 0 || v.Steps < 0 || v.ElapsedMS < 0 || v.Epoch < 0 {
 		return fmt.Errorf("phase %d, step %d, %d ms", v.Phase, v.Step, v.ElapsedMS)
 	}
-	if v.Work != nil {
-		if err := CheckCut(v.Work.N, problem.Partition{Cuts: v.Work.Cuts}); err != nil {
+	if v.Spec != nil {
+		if err := CheckCut(v.Spec.N, v.Spec.Partition); err != nil {
 			return err
 		}
 	}
 	s.update(func(t *State) {
-		if v.Work != nil { // of the leader or, after its loss, of another one
-			t.Work = *v.Work
+		if v.Spec != nil { // of the leader or, after its loss, of another one
+			t.Spec = *v.Spec
 		}
 		err = t.view(v)
 	})
@@ -91,10 +90,10 @@ func (s *Status) view(v *rendezvous.View) (err error) {
 }
 
 func (s *State) view(v *rendezvous.View) error {
-	if s.Work.Cuts[0] == nil {
-		return errors.New("the work has not been sent")
+	if s.Spec.Partition.Cuts[0] == nil {
+		return errors.New("the description of the run has not been sent")
 	}
-	peers := problem.Partition{Cuts: s.Work.Cuts}.Peers()
+	peers := s.Spec.Partition.Peers()
 	if n := len(v.Members); n != len(v.Boxes) || n != 0 && n != peers {
 		return fmt.Errorf("%d members and %d boxes of %d peers", n, len(v.Boxes), peers)
 	}

@@ -34,7 +34,9 @@ func stateOf(n int) *State {
 		s.Accounts[rank] = Account{Account: rendezvous.Account{Seconds: 2, Relaxing: 1, Waiting: 0.5,
 			Reads: []rendezvous.Reads{{Rank: (rank + 1) % n, Faces: 3, Sum: 4, Ages: []uint64{1, 2}}}}}
 	}
-	s.Work = rendezvous.Assign{Problem: "membrane", N: [3]int{4, 4, n}, Cuts: [3][]int{{0, 4}, {0, 4}, cuts}, Status: true}
+	s.Spec = rendezvous.Spec{
+		Problem: "membrane", N: [3]int{4, 4, n}, Partition: problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, cuts}}, Reports: true,
+	}
 	return s
 }
 
@@ -95,9 +97,9 @@ func TestViewsAreBounded(t *testing.T) {
 // A view that contradicts itself is refused.
 func TestViewRefuses(t *testing.T) {
 	for name, spoil := range map[string]func(v *rendezvous.View){
-		"no work":          func(v *rendezvous.View) { v.Work = nil },
-		"no grid":          func(v *rendezvous.View) { v.Work.N[0] = 0 },
-		"other cuts":       func(v *rendezvous.View) { v.Work.Cuts[0] = []int{0, 9} },
+		"no description":   func(v *rendezvous.View) { v.Spec = nil },
+		"no grid":          func(v *rendezvous.View) { v.Spec.N[0] = 0 },
+		"other cuts":       func(v *rendezvous.View) { v.Spec.Partition.Cuts[0] = []int{0, 9} },
 		"one member":       func(v *rendezvous.View) { v.Members = v.Members[:1] },
 		"one box":          func(v *rendezvous.View) { v.Boxes = v.Boxes[:1] },
 		"rank 2 of 2":      func(v *rendezvous.View) { v.Ranks[0].Rank = 2 },
@@ -134,7 +136,7 @@ func FuzzView(f *testing.F) {
 			return
 		}
 		state := s.State()
-		peers := problem.Partition{Cuts: state.Work.Cuts}.Peers()
+		peers := state.Spec.Partition.Peers()
 		require.Equal(t, len(state.Members), len(state.Boxes))
 		for rank := range state.Sweeps {
 			require.Less(t, rank, peers)

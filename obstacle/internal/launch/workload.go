@@ -9,6 +9,7 @@ import (
 type workload struct {
 	assign  rendezvous.Assign
 	problem []byte    // nil: the peer has it
+	n       [3]int    // points of the grid per axis
 	initial []float64 // of the whole grid; nil: none
 	block   []float64 // of the peer's box, instead of initial
 	around  []float64 // of assign.Repair
@@ -33,7 +34,7 @@ func (w *workload) write(m *member) error {
 	}
 	if w.initial != nil {
 		err := sendValues(m.conn, rendezvous.StreamInitial, blocks.Bytes(m.box), func(piece []byte, at int64) error {
-			return blocks.Get(piece, w.initial, w.assign.N, m.box, at)
+			return blocks.Get(piece, w.initial, w.n, m.box, at)
 		})
 		if err != nil {
 			return err

@@ -6,7 +6,7 @@ import "github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 // not want it.
 func (p *peer) account(a *rendezvous.Assign) *rendezvous.Account {
 	s := p.progress.Load()
-	if s == nil || !a.Status {
+	if s == nil || !p.welcome.Spec.Reports {
 		return nil
 	}
 	out := &rendezvous.Account{

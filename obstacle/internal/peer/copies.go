@@ -146,7 +146,7 @@ func (e *epoch) courier() (*courier, error) {
 
 // buddies returns the buddy of this peer, and the peer whose buddy it is. It returns false if no iterates are kept.
 func (e *epoch) buddies() (to, of iterate.Rank, is bool) {
-	if e.assign.KeepEveryMS == 0 || len(e.assign.Members) == 1 {
+	if e.p.welcome.Spec.KeepEvery == 0 || len(e.assign.Members) == 1 {
 		return 0, 0, false
 	}
 	all, own := buddy.Of(rendezvous.Apart(e.assign.Members)), iterate.Rank(e.p.welcome.Rank)

@@ -33,7 +33,7 @@ func (p *peer) listen(epoch int) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := p.Catalog.Optional(p.welcome.Congestion, p.welcome.Rows)
+	rows, err := p.Catalog.Optional(p.welcome.Spec.Congestion, p.welcome.Spec.Rows)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (p *peer) listen(epoch int) (*endpoint, error) {
 		Listen: net.JoinHostPort(p.Listen, "0"), PortLow: p.PortLow, PortHigh: p.PortHigh,
 		Catalog: p.Catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Cluster: p.welcome.Cluster,
 		Run: e.run(), Version: p.Identity.Program,
-		PeerTimeout: p.timeout(), Seed: p.welcome.Seed ^ uint64(p.welcome.Rank+1)<<32,
+		PeerTimeout: p.timeout(), Seed: p.welcome.Spec.Seed ^ uint64(p.welcome.Rank+1)<<32,
 		Log: p.log, Trace: p.Trace.Ring(),
 	})
 	if err == nil {
@@ -71,7 +71,7 @@ func (p *peer) listen(epoch int) (*endpoint, error) {
 func (p *peer) openEther() (*ether.Link, error) {
 	for end := time.Now().Add(p.timeout()); ; {
 		l, err := ether.Open(ether.Config{
-			Listen: p.Listen, PortLow: p.PortLow, PortHigh: p.PortHigh, MTU: p.welcome.MTU, Log: p.note,
+			Listen: p.Listen, PortLow: p.PortLow, PortHigh: p.PortHigh, MTU: p.welcome.Spec.MTU, Log: p.note,
 		})
 		if !errors.Is(err, ether.ErrInterfaceDown) || time.Now().After(end) {
 			return l, err

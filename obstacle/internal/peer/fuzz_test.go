@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"io"
 	"math"
 	"net"
@@ -36,8 +37,14 @@ func (stream) LocalAddr() net.Addr              { return &net.TCPAddr{} }
 func (stream) SetWriteDeadline(time.Time) error { return nil }
 func (stream) SetReadDeadline(time.Time) error  { return nil }
 
-// member lets a peer handle the bytes that the leader of its run sends, and prepare the work that they hold.
-func member(t *testing.T, b []byte, w rendezvous.Welcome) {
+// member lets a peer handle the bytes that the leader of its run sends after a Welcome, and prepare the work that they hold.
+func member(t *testing.T, welcome, b []byte, rank int) {
+	m, err := rendezvous.Decode(rendezvous.KindWelcome, welcome)
+	if err != nil {
+		return
+	}
+	w := m.(rendezvous.Welcome)
+	w.Rank, w.Spec.PeerTimeout = rank, time.Second
 	conn := rendezvous.NewConn(stream{Reader: bytes.NewReader(b)}, 0)
 	p := newPeer(Options{
 		Catalog: catalog.New(), Log: zerolog.Nop(), Bound: true, others: new(together), memory: shm.NewMemory(),
@@ -50,7 +57,7 @@ func member(t *testing.T, b []byte, w rendezvous.Welcome) {
 	p.hosted.Wait()
 	select {
 	case work := <-p.commands.work:
-		if work.err == nil && p.problem.Points() <= 1<<12 && work.assign.Threads <= 4 {
+		if work.err == nil && p.problem.Points() <= 1<<12 && p.welcome.Spec.Threads <= 4 {
 			p.prepared(t, work)
 		}
 	default:
@@ -82,12 +89,14 @@ func FuzzMember(f *testing.F) {
 	spec, err := file.Open(nil, "membrane", nil)
 	require.NoError(f, err)
 	text, print := spec.Marshal(), spec.Fingerprint()
+	cut := problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 2, 4}}}
+	run := rendezvous.Spec{
+		N: [3]int{4, 4, 4}, Partition: cut, Fingerprint: hex.EncodeToString(print[:]), Scheme: "sync", Order: problem.Jacobi,
+		Tolerance: 1e-6, Threads: 1, Method: problem.MethodConfig{Name: problem.Richardson}, Recover: rendezvous.RecoverLocal,
+		Protect: "auto",
+	}
 	assign := func(change func(a *rendezvous.Assign)) []rendezvous.Message {
-		a := rendezvous.Assign{
-			N: [3]int{4, 4, 4}, Cuts: [3][]int{{0, 4}, {0, 4}, {0, 2, 4}}, Members: []rendezvous.Member{{}, {Rank: 1}},
-			ProblemBytes: int64(len(text)), Fingerprint: hex.EncodeToString(print[:]), Scheme: "sync", Order: problem.Jacobi, Tolerance: 1e-6, Threads: 1,
-			Method: problem.MethodConfig{Name: problem.Richardson},
-		}
+		a := rendezvous.Assign{Cuts: cut.Cuts, Members: []rendezvous.Member{{}, {Rank: 1}}, ProblemBytes: int64(len(text))}
 		change(&a)
 		return []rendezvous.Message{a, rendezvous.Chunk{Stream: rendezvous.StreamProblem, Data: text}}
 	}
@@ -98,7 +107,10 @@ func FuzzMember(f *testing.F) {
 			b, err = rendezvous.Append(b, m)
 			require.NoError(f, err)
 		}
-		f.Add(b, int8(rank), uint8(parts))
+		run.Parts = parts
+		welcome, err := json.Marshal(rendezvous.Welcome{Spec: run})
+		require.NoError(f, err)
+		f.Add(welcome, b, int8(rank))
 	}
 	for _, rank := range []int{-1, 2, math.MaxInt8} {
 		add(rank, 1, assign(func(*rendezvous.Assign) {})...)
@@ -106,12 +118,17 @@ func FuzzMember(f *testing.F) {
 	far := problem.Box{Lo: [3]int{0, 0, most}, Hi: [3]int{most, most, most}}
 	for _, method := range []string{problem.Richardson, problem.SOR, problem.Multigrid, problem.Schwarz, "none"} {
 		for _, scheme := range []string{"sync", "async", "delay:9223372036854775807", "hybrid", "none"} {
-			add(1, 1, assign(func(a *rendezvous.Assign) {
-				a.Method.Name, a.Scheme, a.Method.Coarse, a.Method.Overlap = method, scheme, most, most
-			})...)
-			add(0, 1, assign(func(a *rendezvous.Assign) { a.Method.Name, a.Scheme = method, scheme })...)
+			usual := run
+			run.Method.Name, run.Scheme = method, scheme
+			add(0, 1, assign(func(*rendezvous.Assign) {})...)
+			run.Method.Coarse, run.Method.Overlap = math.MaxInt32, math.MaxInt32
+			add(1, 1, assign(func(*rendezvous.Assign) {})...)
+			run = usual
 		}
 	}
+	run.MaxSweeps, run.After, run.Threads = math.MaxUint64, math.MaxInt32, 1<<20
+	add(1, 1, assign(func(*rendezvous.Assign) {})...)
+	run.MaxSweeps, run.After, run.Threads = 0, 0, 1
 	whole := problem.Box{Hi: [3]int{4, 4, 4}}
 	half := problem.Box{Lo: [3]int{0, 0, 2}, Hi: [3]int{4, 4, 4}}
 	values := rendezvous.Chunk{Stream: rendezvous.StreamAround, Data: make([]byte, 16*8)}
@@ -120,7 +137,7 @@ func FuzzMember(f *testing.F) {
 		add(1, 1, append(assign(func(a *rendezvous.Assign) { a.Repair = &r }), values)...)
 	}
 	add(1, 1, assign(func(a *rendezvous.Assign) { a.Resume = &rendezvous.Resume{Iterate: most, State: make([]byte, 64)} })...)
-	add(1, 2, append(assign(func(a *rendezvous.Assign) { a.Epoch, a.After, a.MaxSweeps, a.Threads = most, most, most, most }),
+	add(1, 2, append(assign(func(a *rendezvous.Assign) { a.Epoch, a.After, a.MaxSweeps = most, most, most }),
 		rendezvous.Start{}, rendezvous.Stop{}, rendezvous.Epoch{Epoch: most, Lost: []int{most, -1}}, rendezvous.Lost{Rank: most})...)
 	add(0, 1, append(assign(func(*rendezvous.Assign) {}), rendezvous.Capture{Number: most, Boxes: []problem.Box{far}},
 		rendezvous.Capture{Copy: &rendezvous.Copy{Rank: most, Iterate: most}},
@@ -129,7 +146,5 @@ func FuzzMember(f *testing.F) {
 		rendezvous.Term{Term: register.Term{Number: most, Epoch: most, Leader: "x", Keepers: []string{"a", "b", "c"}}},
 		rendezvous.Record{Term: register.Term{Number: most}, Losses: []byte("[null]")},
 		rendezvous.Held{Rank: 1, Step: most, Box: half}, rendezvous.Bye{Early: true})...)
-	f.Fuzz(func(t *testing.T, b []byte, rank int8, parts uint8) {
-		member(t, b, rendezvous.Welcome{Rank: int(rank), Parts: int(parts), PeerTimeoutMS: 1000, Recover: true, Protect: "auto"})
-	})
+	f.Fuzz(func(t *testing.T, welcome, b []byte, rank int8) { member(t, welcome, b, int(rank)) })
 }

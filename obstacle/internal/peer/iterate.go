@@ -76,7 +76,7 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 	p.former.seconds = time.Since(p.began).Seconds()
 	reporting, endReports := context.WithCancel(ctx)
 	defer endReports()
-	if e.assign.Status {
+	if e.p.welcome.Spec.Reports {
 		go p.sendEvery(reporting, launch.StatusEvery, func() rendezvous.Message {
 			return rendezvous.Sessions{Sessions: e.sessions(), Account: p.account(e.assign)}
 		})
@@ -117,7 +117,7 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 	p.describe(&out, e)
 	out.Points, out.Method = r.Box().Points(), r.Method()
 	p.former.add(&res)
-	return p.deliver(p.answer(r, out, e.assign), c.after(e.assign.Epoch))
+	return p.deliver(p.answer(r, out), c.after(e.assign.Epoch))
 }
 
 // deliver sends an answer, after the ends of all time steps, and waits until the launcher ends the run, or begins a newer
@@ -239,8 +239,8 @@ const largeBox = 1 << 20
 
 // answer returns a function that sends the block, or writes it to shared memory, and then sends the result. The peer
 // keeps the block, from which it goes on if another one is lost before the end.
-func (p *peer) answer(r *runner.Runner, out rendezvous.Result, a *rendezvous.Assign) func(*rendezvous.Conn) error {
-	box, n := r.Box(), a.N
+func (p *peer) answer(r *runner.Runner, out rendezvous.Result) func(*rendezvous.Conn) error {
+	box, n, planes := r.Box(), p.welcome.Spec.N, p.welcome.Spec.Balance
 	var dst []float64 // the shared memory; nil: none
 	if p.Answer != nil {
 		answer, err := p.Answer(n[0] * n[1] * n[2])
@@ -259,7 +259,7 @@ func (p *peer) answer(r *runner.Runner, out rendezvous.Result, a *rendezvous.Ass
 	}
 	r.Solution(u)
 	kept := u
-	if !p.welcome.Recover {
+	if !p.welcome.Spec.Recovers() {
 		kept = nil
 	}
 	p.copies.freeze(kept)
@@ -270,8 +270,8 @@ func (p *peer) answer(r *runner.Runner, out rendezvous.Result, a *rendezvous.Ass
 		var err error
 		switch {
 		case dst == nil:
-			err = sendBlock(conn, rendezvous.StreamSolution, a.Balance, box, u)
-		case a.Balance:
+			err = sendBlock(conn, rendezvous.StreamSolution, planes, box, u)
+		case planes:
 			err = conn.Send(rendezvous.Block{Stream: rendezvous.StreamSolution, Box: box})
 		}
 		if err != nil {

@@ -217,7 +217,7 @@ func (k *keeping) lead(p *peer, t register.Term) {
 		Leave: p.Leave, Ends: slices.Clone(k.ends),
 	}
 	plan := launch.Plan{
-		Catalog: p.Catalog, Spec: p.spec, Problem: p.problem, Identity: k.identity, Interrupt: p.Interrupt, Log: p.Log,
+		Catalog: p.Catalog, ProblemSpec: p.spec, Problem: p.problem, Identity: k.identity, Interrupt: p.Interrupt, Log: p.Log,
 		Led: p.Led, Continue: p.Options.Continue,
 	}
 	go func() {

@@ -242,7 +242,7 @@ func attemptTime(suspect time.Duration) time.Duration { return min(askTime, cmp.
 func (p *peer) searchLimit() time.Duration { return max(leadTime, p.timeout(), p.silence()) }
 
 // suspect returns the silence after which the run gives up a host.
-func (p *peer) suspect() time.Duration { return time.Duration(p.welcome.SuspectMS) * time.Millisecond }
+func (p *peer) suspect() time.Duration { return p.welcome.Spec.Suspect }
 
 // silence returns after which silence of its host the leader counts as lost.
 func (p *peer) silence() time.Duration {

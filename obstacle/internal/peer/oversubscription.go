@@ -15,7 +15,7 @@ import (
 // by name.
 func (e *endpoint) oversubscribed(processors int) bool {
 	here, _ := e.here()
-	return here*e.assign.Threads > processors
+	return here*e.p.welcome.Spec.Threads > processors
 }
 
 // stops reports whether the peer of a rank, on this host, stops as soon as others are lost. Peers that wait for a lost one
@@ -48,12 +48,12 @@ func (e *endpoint) here() (peers, before int) {
 	seen := map[int]bool{}
 	passed := false
 	for _, m := range e.assign.Members {
-		if m.Host != own.Host || e.p.welcome.Parts > 1 && seen[m.Pid] {
+		if m.Host != own.Host || e.p.welcome.Spec.Parts > 1 && seen[m.Pid] {
 			continue
 		}
 		seen[m.Pid] = true
 		peers++
-		passed = passed || m.Rank == own.Rank || e.p.welcome.Parts > 1 && m.Pid == own.Pid
+		passed = passed || m.Rank == own.Rank || e.p.welcome.Spec.Parts > 1 && m.Pid == own.Pid
 		if !passed {
 			before++
 		}
@@ -65,15 +65,15 @@ func (e *endpoint) here() (peers, before int) {
 // the host has too few processors; the log says why.
 func (e *endpoint) bind() {
 	p := e.p
-	if !e.assign.Pin || !p.OwnProcess || p.processors != nil {
+	if !e.p.welcome.Spec.Pin || !p.OwnProcess || p.processors != nil {
 		return
 	}
 	all, err := pin.Allowed()
 	if err == nil {
 		peers, before := e.here()
-		places := pin.Place(all, peers, e.assign.Threads)
+		places := pin.Place(all, peers, e.p.welcome.Spec.Threads)
 		if places == nil {
-			err = fmt.Errorf("%d peers with %d threads have %d processors", peers, e.assign.Threads, len(all))
+			err = fmt.Errorf("%d peers with %d threads have %d processors", peers, e.p.welcome.Spec.Threads, len(all))
 		} else if p.claim, err = pin.Bind(places[before]); err == nil {
 			p.processors = places[before]
 			p.log.Debug().Ints("processors", p.processors).Msg("bound to processors")
@@ -86,7 +86,7 @@ func (e *endpoint) bind() {
 // adaptToLoad sets the waiting and scheduling of this peer for an oversubscribed host, or a process of several peers, and
 // reports whether it is one.
 func (e *endpoint) adaptToLoad(scheme iterate.Scheme) bool {
-	if e.p.welcome.Parts <= 1 && !e.oversubscribed(runtime.NumCPU()) {
+	if e.p.welcome.Spec.Parts <= 1 && !e.oversubscribed(runtime.NumCPU()) {
 		return false
 	}
 	e.node.DisableBusyPoll()

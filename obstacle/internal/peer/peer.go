@@ -71,7 +71,7 @@ type Options struct {
 	Hold time.Duration
 
 	// Led is called with the answer of a run that this process has led, instead; see launch.Plan. It may be nil.
-	Led func(work *rendezvous.Assign, spec []byte, o *launch.Outcome) error
+	Led func(run *rendezvous.Spec, problem []byte, o *launch.Outcome) error
 
 	// Continue is that of the plan of a run that this process leads; see launch.Plan. It may be nil.
 	Continue func(p *launch.Plan, term int) launch.Saver
@@ -203,7 +203,7 @@ func one(ctx context.Context, o *Options) (again bool, err error) {
 		if closed(p.commands.bye) && errors.Is(p.commands.alone, errNobody) {
 			left.cause = fmt.Errorf("%w: %w", errLauncherLeft, errNobody)
 		}
-		return w.Recover && closed(p.commands.start), left
+		return w.Spec.Recovers() && closed(p.commands.start), left
 	}
 	text := oneLine(err)
 	failed := rendezvous.Result{Epoch: p.commands.newest(), Reason: launch.Failed, Error: text, Lost: lostRank(err)}
@@ -284,7 +284,7 @@ type peer struct {
 }
 
 func newPeer(o Options, conn *rendezvous.Conn, w rendezvous.Welcome) *peer {
-	if w.Parts > 1 && o.Rail.Memory == nil {
+	if w.Spec.Parts > 1 && o.Rail.Memory == nil {
 		o.Rail.Memory, o.Rail.Others = o.memory, true
 	}
 	return &peer{
@@ -309,11 +309,11 @@ func (p *peer) note(line string) { p.log.Info().Msg(line) }
 
 // protection returns that of the run, or an error if this peer requires another one.
 func (p *peer) protection() (p2psap.Protection, error) {
-	if p.Protect != "" && p.Protect != p.welcome.Protect {
+	if p.Protect != "" && p.Protect != p.welcome.Spec.Protect {
 		return 0, &UnfitError{fmt.Errorf("different protection: the run has --protect %s, this peer --protect %s",
-			p.welcome.Protect, p.Protect)}
+			p.welcome.Spec.Protect, p.Protect)}
 	}
-	return p2psap.ParseProtection(p.welcome.Protect)
+	return p2psap.ParseProtection(p.welcome.Spec.Protect)
 }
 
 // advertised returns the control address for the other peers: where this one listens or, if it listens on all
@@ -346,7 +346,7 @@ func (p *peer) advertisedAll(control net.Addr) string {
 const maxAdvertised = 8
 
 func (p *peer) timeout() time.Duration {
-	return time.Duration(p.welcome.PeerTimeoutMS) * time.Millisecond
+	return p.welcome.Spec.PeerTimeout
 }
 
 // expected returns an error if the problem is not the announced one or not the one that this peer accepts.

@@ -38,9 +38,9 @@ func TestUnsoundAssignmentsAreRefused(t *testing.T) {
 	}
 	sound := func() *given {
 		return &given{
-			&peer{welcome: rendezvous.Welcome{Rank: 1}},
-			rendezvous.Assign{N: [3]int{4, 4, 4}, Cuts: [3][]int{{0, 4}, {0, 4}, {0, 2, 4}},
-				Members: []rendezvous.Member{{}, {Rank: 1}}, Threads: 1, ProblemBytes: 10,
+			&peer{welcome: rendezvous.Welcome{Rank: 1, Spec: rendezvous.Spec{N: [3]int{4, 4, 4}, Threads: 1}}},
+			rendezvous.Assign{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 2, 4}},
+				Members: []rendezvous.Member{{}, {Rank: 1}}, ProblemBytes: 10,
 				Repair: &rendezvous.Repair{Holes: []problem.Box{{Hi: [3]int{4, 4, 2}}}}},
 		}
 	}
@@ -50,8 +50,8 @@ func TestUnsoundAssignmentsAreRefused(t *testing.T) {
 		"no cuts":        func(g *given) { g.assign.Cuts = [3][]int{} },
 		"cuts of others": func(g *given) { g.assign.Cuts[2] = []int{0, 2, 5} },
 		"falling cuts":   func(g *given) { g.assign.Cuts[2] = []int{0, 4, 4} },
-		"no points":      func(g *given) { g.assign.N = [3]int{0, 4, 4} },
-		"huge grid":      func(g *given) { g.assign.N = [3]int{1 << 24, 1 << 24, 1 << 24} },
+		"no points":      func(g *given) { g.peer.welcome.Spec.N = [3]int{0, 4, 4} },
+		"huge grid":      func(g *given) { g.peer.welcome.Spec.N = [3]int{1 << 24, 1 << 24, 1 << 24} },
 		"rank":           func(g *given) { g.peer.welcome.Rank = 2 },
 		"negative rank":  func(g *given) { g.peer.welcome.Rank = -1 },
 		"members":        func(g *given) { g.assign.Members = nil },
@@ -61,7 +61,7 @@ func TestUnsoundAssignmentsAreRefused(t *testing.T) {
 		"bytes":          func(g *given) { g.assign.ProblemBytes = -1 },
 		"many bytes":     func(g *given) { g.assign.ProblemBytes = 1 << 60 },
 		"no problem":     func(g *given) { g.assign.ProblemBytes = 0 },
-		"threads":        func(g *given) { g.assign.Threads = 0 },
+		"threads":        func(g *given) { g.peer.welcome.Spec.Threads = 0 },
 		"empty hole":     func(g *given) { g.assign.Repair.Holes[0].Hi[2] = 0 },
 		"outer hole":     func(g *given) { g.assign.Repair.Holes[0].Hi[0] = 5 },
 		"outer face":     func(g *given) { g.assign.Repair.Around = []problem.Box{{Lo: [3]int{-1, 0, 0}, Hi: [3]int{1, 1, 1}}} },
@@ -71,7 +71,7 @@ func TestUnsoundAssignmentsAreRefused(t *testing.T) {
 		require.Error(t, check(g), name)
 	}
 	g := sound()
-	g.peer.problem, g.peer.cut = &problem.Problem{N: g.assign.N}, problem.Partition{Cuts: g.assign.Cuts}
+	g.peer.problem, g.peer.cut = &problem.Problem{N: g.peer.welcome.Spec.N}, problem.Partition{Cuts: g.assign.Cuts}
 	g.assign.ProblemBytes = 0
 	require.NoError(t, check(g), "the peer has the problem")
 	g.assign.Cuts = [3][]int{{0, 4}, {0, 4}, {0, 3, 4}}
@@ -98,13 +98,13 @@ func TestNewsOfPeers(t *testing.T) {
 
 // A host is oversubscribed if its peers have more threads than processors. Peers of other hosts do not count.
 func TestCrowded(t *testing.T) {
-	e := &endpoint{p: &peer{welcome: rendezvous.Welcome{Rank: 2}}, assign: &rendezvous.Assign{Threads: 1}}
+	e := &endpoint{p: &peer{welcome: rendezvous.Welcome{Rank: 2, Spec: rendezvous.Spec{Threads: 1}}}, assign: &rendezvous.Assign{}}
 	for _, h := range []string{"a", "b", "b", "b", "c"} {
 		e.assign.Members = append(e.assign.Members, rendezvous.Member{Host: h})
 	}
 	require.True(t, e.oversubscribed(2))
 	require.False(t, e.oversubscribed(3))
-	e.assign.Threads = 2
+	e.p.welcome.Spec.Threads = 2
 	require.True(t, e.oversubscribed(5))
 	require.False(t, e.oversubscribed(6))
 	e.p.welcome.Rank = 0
@@ -147,12 +147,12 @@ func TestWhoStopsAfterALoss(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &rendezvous.Assign{Threads: c.threads, Slowdown: c.slowdown}
+			a := &rendezvous.Assign{Slowdown: c.slowdown}
 			for rank := range c.stops {
 				a.Members = append(a.Members, rendezvous.Member{Rank: rank, Host: []string{"north", "south"}[rank/2]})
 			}
 			e := &epoch{
-				endpoint: &endpoint{p: &peer{}, assign: a},
+				endpoint: &endpoint{p: &peer{welcome: rendezvous.Welcome{Spec: rendezvous.Spec{Threads: c.threads}}}, assign: a},
 				work:     &work{config: problem.Config{Scheme: c.scheme, Problem: &problem.Problem{}}},
 			}
 			if c.change != nil {

@@ -39,7 +39,7 @@ func (p *peer) repair(ctx context.Context, end *endpoint, w *work) error {
 			group = g
 		}
 	}
-	threads := w.assign.Threads
+	threads := p.welcome.Spec.Threads
 	if (&epoch{endpoint: end, work: w}).allStop([]int{p.welcome.Rank}) {
 		threads = max(threads, runtime.GOMAXPROCS(0))
 	}

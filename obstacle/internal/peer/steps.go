@@ -83,13 +83,13 @@ func (s *ends) newest() int { return s.held[len(s.held)-1].Step }
 
 // begin begins an epoch, for which a peer has the given box. Later ends are sent on the connection that has brought the
 // work.
-func (s *ends) begin(ctx context.Context, w *work, box problem.Box) error {
+func (s *ends) begin(ctx context.Context, w *work, run *rendezvous.Spec, box problem.Box) error {
 	first := end{box: box, u: w.config.Initial, given: true}
 	first.Step, first.Residual = w.config.After, math.NaN()
 	return s.await(ctx, func() bool { return !s.frozen && !s.sending }, func() {
 		s.held = []end{first}
 		s.conn, s.next = w.conn, first.Step+1
-		s.boxes, s.lasting = w.assign.Balance, w.assign.Lasting
+		s.boxes, s.lasting = run.Balance, run.Lasting()
 	})
 }
 
@@ -194,7 +194,7 @@ func (e *epoch) beginSteps() error {
 	if e.work.config.Problem.Steps() == 0 {
 		return nil
 	}
-	return e.p.ends.begin(e.ctx, e.work, e.p.box())
+	return e.p.ends.begin(e.ctx, e.work, &e.p.welcome.Spec, e.p.box())
 }
 
 // stepper returns runner.Config.Step, nil for a stationary problem.

@@ -58,11 +58,14 @@ func (s *stepping) leads(reads bool) (conn *rendezvous.Conn, got *[][2]int) {
 
 // starts begins an epoch after a step.
 func (s *stepping) starts(conn *rendezvous.Conn, after int, lasting bool) {
-	w := &work{conn: conn, assign: rendezvous.Assign{Lasting: lasting}}
+	w, run := &work{conn: conn}, &rendezvous.Spec{}
+	if lasting {
+		run.Recover, run.Keepers = rendezvous.RecoverLocal, 3
+	}
 	if w.config.After = after; after > 0 {
 		w.config.Initial = slices.Repeat([]float64{float64(10 * after)}, 2)
 	}
-	require.NoError(s.t, s.begin(s.ctx, w, s.box))
+	require.NoError(s.t, s.begin(s.ctx, w, run, s.box))
 }
 
 // end ends a step, whose values are ten times its number, and reports whether the next one may begin.
@@ -177,7 +180,7 @@ func TestEpochAfterTheLossOfTheLeader(t *testing.T) {
 		require.Equal(t, []int{4, 5}, s.freeze())
 		epoch, newer := context.WithCancel(t.Context())
 		var errs [2]error
-		go func() { errs[0] = s.begin(epoch, &work{conn: lost}, s.box) }()
+		go func() { errs[0] = s.begin(epoch, &work{conn: lost}, &rendezvous.Spec{}, s.box) }()
 		go func() { errs[1] = s.step(epoch, iterate.StepResult{Step: 6}, s.box, func([]float64) {}) }()
 		synctest.Wait()
 		require.Equal(t, []int{4, 5}, s.steps())

@@ -144,7 +144,7 @@ func (p *peer) receiveWork(a rendezvous.Assign) *work {
 }
 
 func (p *peer) fillWork(w *work) error {
-	a := &w.assign
+	a, run := &w.assign, &p.welcome.Spec
 	if err := p.validateAssignment(a); err != nil {
 		return fmt.Errorf("invalid assignment from launcher: %w", err)
 	}
@@ -154,7 +154,7 @@ func (p *peer) fillWork(w *work) error {
 			return err
 		}
 	}
-	p.cut, p.balanced = problem.Partition{Cuts: a.Cuts}, a.Balance
+	p.cut, p.balanced = problem.Partition{Cuts: a.Cuts}, run.Balance
 	var initial []float64
 	if a.Initial {
 		var err error
@@ -178,15 +178,15 @@ func (p *peer) fillWork(w *work) error {
 	for i, m := range a.Members {
 		labels[i] = m.Cluster
 	}
-	scheme, err := p.Catalog.Scheme(a.Scheme, labels)
+	scheme, err := p.Catalog.Scheme(run.Scheme, labels)
 	if err != nil {
 		return err
 	}
 	w.config = problem.Config{
-		Problem: p.problem, Partition: p.cut, Rank: iterate.Rank(p.welcome.Rank), Scheme: scheme, Order: a.Order,
-		Method: a.Method, Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: initial,
-		Omega: a.Omega, Late: p.turnOf() != nil, Reconfigure: a.Reconfigure, Balance: a.Balance, After: a.After,
-		Allocate: p.arrays.Take, KeepEvery: time.Duration(a.KeepEveryMS) * time.Millisecond,
+		Problem: p.problem, Partition: p.cut, Rank: iterate.Rank(p.welcome.Rank), Scheme: scheme, Order: run.Order,
+		Method: run.Method, Tolerance: run.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: initial,
+		Omega: a.Omega, Late: p.turnOf() != nil, Reconfigure: run.Reconfigure, Balance: run.Balance, After: a.After,
+		Allocate: p.arrays.Take, KeepEvery: run.KeepEvery,
 	}
 	return nil
 }
@@ -244,10 +244,10 @@ func (p *peer) receiveProblem(a *rendezvous.Assign) error {
 	if p.spec, err = file.UnmarshalSpec(p.Catalog.Problems, text); err != nil {
 		return err
 	}
-	if err = p.expected(p.spec, a.Fingerprint); err != nil {
+	if err = p.expected(p.spec, p.welcome.Spec.Fingerprint); err != nil {
 		return err
 	}
-	p.problem, err = p.spec.Build(a.N)
+	p.problem, err = p.spec.Build(p.welcome.Spec.N)
 	return err
 }
 
@@ -255,8 +255,8 @@ func (p *peer) receiveProblem(a *rendezvous.Assign) error {
 func (p *peer) box() problem.Box { return p.cut.Box(iterate.Rank(p.welcome.Rank)) }
 
 func (p *peer) validateAssignment(a *rendezvous.Assign) error {
-	cut := problem.Partition{Cuts: a.Cuts}
-	if err := launch.CheckCut(a.N, cut); err != nil {
+	cut, run := problem.Partition{Cuts: a.Cuts}, &p.welcome.Spec
+	if err := launch.CheckCut(run.N, cut); err != nil {
 		return err
 	}
 	switch peers := cut.Peers(); {
@@ -264,24 +264,22 @@ func (p *peer) validateAssignment(a *rendezvous.Assign) error {
 		return fmt.Errorf("rank %d of %d parts", p.welcome.Rank, peers)
 	case a.ProblemBytes < 0 || a.ProblemBytes > launch.MaxProblemBytes:
 		return fmt.Errorf("a problem of %d bytes", a.ProblemBytes)
-	case a.Order != problem.Jacobi && a.Order != problem.InTurn:
-		return fmt.Errorf("order %d", a.Order)
-	case a.Threads < 1:
-		return fmt.Errorf("%d threads", a.Threads)
+	case run.Threads < 1:
+		return fmt.Errorf("%d threads", run.Threads)
 	case p.problem == nil && a.ProblemBytes == 0:
 		return errors.New("no problem")
-	case p.problem != nil && (a.N != p.problem.N || !a.Balance && !reflect.DeepEqual(cut, p.cut)):
-		return fmt.Errorf("a grid of %v, divided otherwise than in the epoch before", a.N)
+	case p.problem != nil && (run.N != p.problem.N || !run.Balance && !reflect.DeepEqual(cut, p.cut)):
+		return fmt.Errorf("a grid of %v, divided otherwise than in the epoch before", run.N)
 	}
-	if r := a.Resume; a.KeepEveryMS < 0 || r != nil && (len(r.State) > maxState || r.State != nil && !a.Initial) {
-		return errors.New("a kept iterate without its values, or iterates kept in a negative time")
+	if r := a.Resume; r != nil && (len(r.State) > maxState || r.State != nil && !a.Initial) {
+		return errors.New("a kept iterate without its values")
 	}
 	if err := p.validateMembers(a.Members, cut.Peers()); err != nil || a.Repair == nil {
 		return err
 	}
 	for _, b := range slices.Concat(a.Repair.Holes, a.Repair.Around) {
 		for x := range 3 {
-			if b.Lo[x] < 0 || b.Lo[x] >= b.Hi[x] || b.Hi[x] > a.N[x] {
+			if b.Lo[x] < 0 || b.Lo[x] >= b.Hi[x] || b.Hi[x] > run.N[x] {
 				return fmt.Errorf("a box %v to repair from, which is empty or not in the grid", b)
 			}
 		}
@@ -291,7 +289,7 @@ func (p *peer) validateAssignment(a *rendezvous.Assign) error {
 
 // prepare opens the sessions of an epoch and builds the block.
 func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
-	a, config := e.assign, e.work.config
+	a, run, config := e.assign, &p.welcome.Spec, e.work.config
 	if u, box := p.values.held(); u != nil && config.Initial == nil {
 		if config.Initial = u; box != p.box() {
 			return nil, fmt.Errorf("this peer has values of %v and was assigned %v", box, p.box())
@@ -306,17 +304,17 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 	if p.OwnProcess && e.assign.Epoch == p.welcome.Epoch {
 		// The relaxing threads receive frames (driver.Pump). Another thread that wakes for every frame would take a
 		// processor from a neighbour: at 128³ with one peer per processor that costs a third of the sweeps.
-		runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), a.Threads))
+		runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), run.Threads))
 	}
 	var c *courier
 	var r *runner.Runner
 	var err error
 	r, err = runner.New(e.ctx, runner.Config{
 		New: p.Catalog.Methods.New, Solver: config,
-		Threads: a.Threads, Crowded: oversubscribed, Node: runner.Over(e.node), Names: names,
+		Threads: run.Threads, Crowded: oversubscribed, Node: runner.Over(e.node), Names: names,
 		Slow: a.Slowdown, Turn: p.turnOf(),
-		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
-		Stop:    p.stopRequested(e.ctx), Grace: p.timeout(), Survive: p.welcome.Recover,
+		MaxTime: a.MaxTime,
+		Stop:    p.stopRequested(e.ctx), Grace: p.timeout(), Survive: run.Recovers(),
 		Lost: func(q iterate.Rank, why error) {
 			_ = p.leader.Send(rendezvous.Unreachable{Epoch: a.Epoch, Rank: int(q), Why: why.Error()})
 		},
@@ -329,7 +327,7 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 			q.Sweep += iterate.Iteration(p.former.sweeps)
 			p.progress.Store(&q)
 		},
-		ProgressEvery: launch.BeatEvery(p.timeout()), CountReads: a.Status,
+		ProgressEvery: launch.BeatEvery(p.timeout()), CountReads: run.Reports,
 		Record: e.recorder(),
 		Log:    p.Log, // the runner adds the rank
 	})
@@ -348,7 +346,7 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 
 // turnOf returns the lock that the peers of this process take turns with, nil if there is one peer a process.
 func (p *peer) turnOf() sync.Locker {
-	if p.welcome.Parts <= 1 {
+	if p.welcome.Spec.Parts <= 1 {
 		return nil
 	}
 	return &p.others.turn

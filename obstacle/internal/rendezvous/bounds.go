@@ -29,11 +29,11 @@ const (
 // of them do not overflow. The elements of a list or map have the span of the field, keys that of a rank.
 func bounds() map[string]span {
 	ranks, orNone := span{0, maxRank}, span{-1, maxRank}
-	number, count, ms, point := span{0, maxNumber}, span{0, maxCount}, span{0, maxMS}, span{0, maxPoint}
+	number, count, ms, time, point := span{0, maxNumber}, span{0, maxCount}, span{0, maxMS}, span{0, maxTime}, span{0, maxPoint}
 	anything := span{0, math.MaxUint64}
 	return map[string]span{
 		"Rank": orNone, "Lost": orNone, "Peer": orNone, "Neighbours": ranks, "Others": count, "Own": count,
-		"Parts": ranks, "Keepers": ranks, "Threads": ranks, "Processors": ranks,
+		"Parts": ranks, "Keepers": ranks, "Spares": ranks, "Threads": ranks, "Processors": ranks,
 		"Version": number, "Pid": count, "Phase": number, "Kind": number, "Order": {0, uint64(problem.InTurn)},
 
 		"Epoch": number, "Step": number, "Steps": number, "After": number, "From": {-1, maxNumber}, "Newest": number,
@@ -50,7 +50,7 @@ func bounds() map[string]span {
 		"BytesSent": count, "BytesReceived": count, "PeakBytes": {-1, maxCount}, "IdleBytes": {-1, maxCount},
 		"ProblemBytes": {0, uint64(maxOffset)},
 
-		"PeerTimeoutMS": ms, "SuspectMS": ms, "MaxTimeMS": ms, "KeepEveryMS": ms, "ElapsedMS": ms, "EveryMS": ms,
+		"ElapsedMS": ms, "EveryMS": ms, "PeerTimeout": time, "Suspect": time, "MaxTime": time, "KeepEvery": time,
 
 		"N": point, "Cuts": point, "Lo": point, "Hi": point, "First": point, "Stride": point, "Size": {0, MaxSample},
 

@@ -50,7 +50,7 @@ func bound(k Kind) int {
 	switch k {
 	case 0:
 		return 0
-	case KindAssign, KindResult, KindSessions, KindEpoch, KindCapture, KindRecord, KindAnswer,
+	case KindWelcome, KindAssign, KindResult, KindSessions, KindEpoch, KindCapture, KindRecord, KindAnswer,
 		KindView:
 		return MaxBody
 	case KindChunk:

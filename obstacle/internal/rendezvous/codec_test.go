@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,16 +31,13 @@ func samples() []Message {
 		Received{Received: 4},
 		Resend{From: 4}, Held{Rank: 1, Step: 4, Box: problem.Box{Hi: [3]int{4, 5, 6}}},
 		Welcome{
-			Key: make([]byte, 32), Rank: 3, Run: "r", MTU: 1500, PeerTimeoutMS: 10_000, Seed: 1 << 63, Congestion: "cubic",
-			Rows: []string{"NegativeAck"}, Rails: Rails{"ib", "messages", 8128, 9000, 2, 3, true}, Cluster: "nancy", Protect: "auto",
+			Key: make([]byte, 32), Rank: 3, Run: "r", Rails: Rails{"ib", "messages", 8128, 9000, 2, 3, true}, Cluster: "nancy", Spec: spec(),
 			Reconnect: []byte{1, 2}, Addresses: []string{"10.0.0.1:9", "10.0.1.1:9"},
 		},
 		Refuse{Reason: "no", Later: true, Leader: "a:1"},
 		Listen{Control: "127.0.0.1:9"},
-		Assign{Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy"}}, Problem: "membrane", ProblemBytes: 12, Fingerprint: "cd",
-			N: [3]int{4, 5, 6}, Cuts: [3][]int{{0, 4}, {0, 5}, {0, 3, 6}}, Scheme: "delay:3", Order: problem.InTurn, Tolerance: 1e-6,
-			MaxSweeps: 9, MaxTimeMS: 8, Threads: 2, Slowdown: 1.5, Initial: true, Balance: true, Reconfigure: true,
-			Lasting: true},
+		Assign{Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy"}}, ProblemBytes: 12,
+			Cuts: [3][]int{{0, 4}, {0, 5}, {0, 3, 6}}, MaxSweeps: 9, MaxTime: time.Second, Slowdown: 1.5, Initial: true},
 		Chunk{Stream: StreamSolution, Offset: 1 << 33, Data: []byte{1, 2, 3}},
 		Ready{}, Start{},
 		Beat{Step: 2, Sweep: 5, Residual: 0.1},
@@ -55,11 +53,10 @@ func samples() []Message {
 		Block{Stream: StreamStep, Box: problem.Box{Lo: [3]int{0, 0, 3}, Hi: [3]int{4, 5, 6}}},
 		Step{Step: 3, Sweeps: 40, Residual: 1e-7},
 		Spare{Keepers: []string{"a:1"}}, Keep{Listener: []byte{1}}, Keeping{Address: "a:1"}, Term{Term: term},
-		Record{Term: term, Work: Assign{N: [3]int{4, 5, 6}}, Settings: Welcome{Seed: 3}, Slowdown: map[int]float64{1: 2},
-			Keepers: 3, ElapsedMS: 7, Losses: []byte(`[{"rank":1}]`)},
+		Record{Term: term, Run: "r", Key: make([]byte, 32), Spec: spec(), ElapsedMS: 7, Losses: []byte(`[{"rank":1}]`)},
 		Vote{Message: register.Message{Kind: register.Accept, From: "a:1", To: "b:1", Base: term,
 			Ballot: register.Ballot{Round: 2, Proposer: "a:1"}, Value: &next}},
-		Answer{Work: Assign{Tolerance: 1e-6}, Outcome: []byte(`{"Reason":"converged"}`)},
+		Answer{Spec: spec(), ProblemBytes: 12, Outcome: []byte(`{"Reason":"converged"}`)},
 		Host{Rank: 3}, Leave{}, Probe{}, Unreachable{Epoch: 2, Rank: 1, Why: "w"}, Epoch{Epoch: 2, Lost: []int{1, 3}},
 		Capture{Number: 3, Boxes: []problem.Box{{Lo: [3]int{0, 0, 3}, Hi: [3]int{4, 5, 6}}}},
 		Captured{Number: 3, Box: problem.Box{Hi: [3]int{4, 5, 6}}, Step: 1, Sweep: 7, Residual: 1e-3},
@@ -71,12 +68,26 @@ func samples() []Message {
 	}
 }
 
+// spec returns a Spec with every field set.
+func spec() Spec {
+	return Spec{
+		Problem: "membrane", Fingerprint: "cd", N: [3]int{4, 5, 6}, After: 2, FromFile: true,
+		Partition: problem.Partition{Cuts: [3][]int{{0, 4}, {0, 5}, {0, 3, 6}}},
+		Scheme:    "delay:3", Method: problem.MethodConfig{Name: problem.SOR, Omega: 1.5}, Order: problem.InTurn, Tolerance: 1e-6,
+		MaxSweeps: 9, MaxTime: time.Minute, Parts: 2, Balance: true, BalanceParts: true, Elastic: true, Threads: 2, Pin: true,
+		Slowdown: map[int]float64{1: 2}, Reconfigure: true, Reports: true, MTU: 1500, Protect: "auto", Congestion: "cubic",
+		Rows: []string{"NegativeAck"}, Rails: Rails{"ib", "messages", 8128, 9000, 2, 3, true}, Seed: 1 << 63,
+		PeerTimeout: 10 * time.Second, Recover: RecoverExact, Suspect: time.Second, KeepEvery: time.Second, Keepers: 3, Spares: 1,
+	}
+}
+
 // view returns a View with every field set.
 func view() View {
 	term := register.Term{Number: 2, Epoch: 1, Leader: "b:1", Keepers: []string{"b:1", "c:1", "a:1"}}
+	described := spec()
 	return View{
 		Phase: 1, ElapsedMS: 1500, Step: 2, Sweep: 40, Residual: 0.25, Epoch: 1, Term: term,
-		Work: &Assign{Problem: "membrane", N: [3]int{4, 5, 6}, Status: true}, Steps: 3,
+		Spec: &described, Steps: 3,
 		Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy"}}, Boxes: []problem.Box{{Hi: [3]int{4, 5, 6}}},
 		Losses: []byte(`[{"rank":1}]`), Moves: []byte(`[{"rank":2}]`),
 		Ranks: []RankView{{Rank: 1, Sweep: 39, Lost: true, Sessions: []Session{{Peer: 0}},
@@ -87,7 +98,7 @@ func view() View {
 // A View without lists, the most frequent one, has these bytes. A change of them needs another Version.
 func TestBytesOfAView(t *testing.T) {
 	v := view()
-	v.Work, v.Steps, v.Members, v.Boxes, v.Losses, v.Moves, v.Ranks = nil, 0, nil, nil, nil, nil, []RankView{{Rank: 1, Sweep: 39}}
+	v.Spec, v.Steps, v.Members, v.Boxes, v.Losses, v.Moves, v.Ranks = nil, 0, nil, nil, nil, nil, []RankView{{Rank: 1, Sweep: 39}}
 	frame, err := Append(nil, v)
 	require.NoError(t, err)
 	require.Equal(t, "\x00\x00\x00\xb6\x23"+`{"phase":1,"elapsed_ms":1500,"step":2,"sweep":40,"residual":0.25,"epoch":1,`+
@@ -170,7 +181,7 @@ func TestAppendRefusesWhatReadWould(t *testing.T) {
 	require.ErrorContains(t, err, "the bound is")
 	_, err = Append(nil, Refuse{Reason: string(make([]byte, MaxHello))})
 	require.ErrorContains(t, err, "the bound is")
-	_, err = Append(nil, Assign{Tolerance: math.Inf(1)})
+	_, err = Append(nil, Assign{Slowdown: math.Inf(1)})
 	require.Error(t, err)
 }
 

@@ -68,17 +68,10 @@ type Vote struct {
 
 // Record is what a keeper needs to lead the run if the leader is lost.
 type Record struct {
-	Term     register.Term   `json:"term"`
-	Work     Assign          `json:"work"`     // what the assignments have in common
-	Settings Welcome         `json:"settings"` // what the welcomes have in common; Rails for RailsOf
-	Slowdown map[int]float64 `json:"slowdown"` // by rank
-
-	// BalanceParts and Elastic are as in the plan of the launcher.
-	BalanceParts bool `json:"balance_parts"`
-	Elastic      bool `json:"elastic"`
-
-	Recover   string          `json:"recover"`    // value of --recover
-	Keepers   int             `json:"keepers"`    // wanted
+	Term      register.Term   `json:"term"`
+	Run       string          `json:"run"` // as in Welcome
+	Key       []byte          `json:"key"`
+	Spec      Spec            `json:"spec"`
 	ElapsedMS int64           `json:"elapsed_ms"` // since the first relaxation
 	Losses    json.RawMessage `json:"losses"`     // so far, as in the answer of the program
 
@@ -99,6 +92,7 @@ type Checkpoint struct {
 // Answer is the result of a run. The problem, ProblemBytes long, and the iterate follow in chunks of StreamProblem and
 // StreamSolution.
 type Answer struct {
-	Work    Assign          `json:"work"`
-	Outcome json.RawMessage `json:"outcome"`
+	Spec         Spec            `json:"spec"`
+	ProblemBytes int64           `json:"problem_bytes"`
+	Outcome      json.RawMessage `json:"outcome"`
 }

@@ -2,6 +2,7 @@ package rendezvous
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/solver/buddy"
@@ -9,7 +10,7 @@ import (
 )
 
 // Version is that of this protocol. Both ends must have the same.
-const Version = 17
+const Version = 18
 
 // Kind is the type of a frame's body.
 type Kind uint8
@@ -84,23 +85,15 @@ type Join struct {
 	Standing *Standing `json:"standing,omitempty"`
 }
 
-// Welcome assigns a rank and holds the settings that a peer needs to listen.
+// Welcome assigns a rank and describes the run. A peer that has lost its leader has the description already: Spec is zero.
 type Welcome struct {
-	Rank          int      `json:"rank"`
-	Epoch         int      `json:"epoch"` // in which the peer takes part first; see Epoch
-	Recover       bool     `json:"recover"`
-	Run           string   `json:"run"` // identifies the run; peers of different runs refuse each other
-	Key           []byte   `json:"key"` // of the run's control channels, random
-	MTU           int      `json:"mtu"` // bytes; 0: that of the interface
-	PeerTimeoutMS int64    `json:"peer_timeout_ms"`
-	SuspectMS     int64    `json:"suspect_ms"`
-	Seed          uint64   `json:"seed"`
-	Parts         int      `json:"parts"`      // of the grid that a process runs at the start, each as a peer
-	Cluster       string   `json:"cluster"`    // label of the peer's cluster; empty: to be measured
-	Protect       string   `json:"protect"`    // which sessions are protected: auto, always or never
-	Congestion    string   `json:"congestion"` // value of --congestion
-	Rows          []string `json:"rows"`       // of --rows
-	Rails         Rails    `json:"rails"`
+	Rank    int    `json:"rank"`
+	Epoch   int    `json:"epoch"`   // in which the peer takes part first; see Epoch
+	Run     string `json:"run"`     // identifies the run; peers of different runs refuse each other
+	Key     []byte `json:"key"`     // of the run's control channels, random
+	Cluster string `json:"cluster"` // label of the peer's cluster; empty: to be measured
+	Rails   Rails  `json:"rails"`   // of Spec, with the sizes that this peer needs
+	Spec    Spec   `json:"spec"`
 	// Keepers are addresses at which the run can be joined if its leader is lost.
 	Keepers []string `json:"keepers"`
 	// Reconnect is the identity of the connection, and Addresses are those of the process at which it may go on; empty
@@ -162,36 +155,21 @@ type Member struct {
 
 // Assign is a peer's part of the work in an epoch. The problem follows in chunks, unless the peer has it.
 type Assign struct {
-	Epoch        int      `json:"epoch"`
-	Members      []Member `json:"members"` // by rank; in a later epoch those to connect to, and new processes
-	Problem      string   `json:"problem"` // its name, for messages
-	ProblemBytes int64    `json:"problem_bytes"`
-	Fingerprint  string   `json:"problem_fingerprint"` // hex
-	N            [3]int   `json:"n"`
-	Cuts         [3][]int `json:"cuts"`
-	Scheme       string   `json:"scheme"`
-
-	Method      problem.MethodConfig `json:"method"`
-	Order       problem.Order        `json:"order"`
-	Tolerance   float64              `json:"tolerance"`
-	MaxSweeps   uint64               `json:"max_sweeps"`
-	MaxTimeMS   int64                `json:"max_time_ms"` // 0: no bound
-	Threads     int                  `json:"threads"`
-	Pin         bool                 `json:"pin"`         // bind peers to processors where there are enough
-	Slowdown    float64              `json:"slowdown"`    // factor by which relaxation is slowed; 1: none
-	Status      bool                 `json:"status"`      // send Sessions periodically
-	Balance     bool                 `json:"balance"`     // planes move between the peers
-	Reconfigure bool                 `json:"reconfigure"` // sessions change their mode at boundaries of time steps
-	Lasting     bool                 `json:"lasting"`     // another process leads the run if its leader is lost
-	Initial     bool                 `json:"initial"`     // the starting iterate of the box follows in chunks
+	Epoch        int           `json:"epoch"`
+	Members      []Member      `json:"members"`       // by rank; in a later epoch those to connect to, and new processes
+	ProblemBytes int64         `json:"problem_bytes"` // 0: the peer has it
+	Cuts         [3][]int      `json:"cuts"`
+	MaxSweeps    uint64        `json:"max_sweeps"`  // that are left; 0: no bound
+	MaxTime      time.Duration `json:"max_time_ns"` // that is left; 0: no bound
+	Slowdown     float64       `json:"slowdown"`    // factor by which relaxation is slowed; 1: none
+	Initial      bool          `json:"initial"`     // the starting iterate of the box follows in chunks
 
 	After  int     `json:"after"`  // number of time steps that are complete; Initial is the end of the last one
 	Sweeps uint64  `json:"sweeps"` // that this rank has made in former epochs, 0 if the peer knows them
 	Omega  float64 `json:"omega"`  // found in former epochs, as in problem.Config; 0: none
 	Repair *Repair `json:"repair"` // what a peer has to repair that has no values of its box; nil: nothing
 
-	KeepEveryMS int64   `json:"keep_every_ms"`    // least time between two kept iterates; 0: none is kept
-	Resume      *Resume `json:"resume,omitempty"` // nil: the peer goes on from its newest values
+	Resume *Resume `json:"resume,omitempty"` // nil: the peer goes on from its newest values
 }
 
 // Resume names the kept iterate from which all peers go on.

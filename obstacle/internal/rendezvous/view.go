@@ -19,8 +19,8 @@ type View struct {
 	Epoch     int             `json:"epoch"`
 	Term      register.Term   `json:"term"` // zero: no other process can lead the run
 
-	Work    *Assign         `json:"work,omitempty"`    // what the assignments have in common; at first
-	Steps   int             `json:"steps,omitempty"`   // time steps of the problem; with Work
+	Spec    *Spec           `json:"spec,omitempty"`    // at first
+	Steps   int             `json:"steps,omitempty"`   // time steps of the problem; with Spec
 	Members []Member        `json:"members,omitempty"` // by rank
 	Boxes   []problem.Box   `json:"boxes,omitempty"`   // of the members
 	Losses  json.RawMessage `json:"losses,omitempty"`  // the first MaxListed, as in the answer of the program

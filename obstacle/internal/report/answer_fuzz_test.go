@@ -33,7 +33,9 @@ func (stream) SetReadDeadline(time.Time) error  { return nil }
 
 // Any answer that the process leading a run sends is refused, or reported.
 func FuzzAnswer(f *testing.F) {
-	work := rendezvous.Assign{N: [3]int{4, 1, 1}, Cuts: [3][]int{{0, 2, 4}, {0, 1}, {0, 1}}, ProblemBytes: 8, Scheme: "sync"}
+	run := rendezvous.Spec{
+		N: [3]int{4, 1, 1}, Partition: problem.Partition{Cuts: [3][]int{{0, 2, 4}, {0, 1}, {0, 1}}}, Scheme: "sync",
+	}
 	whole, err := json.Marshal(launch.Outcome{
 		Reason: launch.Failed, Missing: []int{1}, Filled: []launch.Filled{{Box: [][2]int{{2, 4}}, Points: 2, Iterates: 9}},
 		Parts: 1, Steps: 3, FirstStep: 1, StepList: []launch.Step{{Step: 1}}, Losses: []*launch.Loss{{Rank: 1, Why: "x", From: nullable.NaN()}},
@@ -44,7 +46,7 @@ func FuzzAnswer(f *testing.F) {
 	add := func(outcome []byte) {
 		var b []byte
 		for _, m := range []rendezvous.Message{
-			rendezvous.Answer{Work: work, Outcome: outcome},
+			rendezvous.Answer{Spec: run, ProblemBytes: 8, Outcome: outcome},
 			rendezvous.Chunk{Stream: rendezvous.StreamProblem, Data: make([]byte, 8)},
 			rendezvous.Chunk{Stream: rendezvous.StreamSolution, Data: make([]byte, 32)},
 		} {
@@ -71,7 +73,7 @@ func FuzzAnswer(f *testing.F) {
 		require.Len(t, o.U, points)
 		s := &Solution{Problem: "p", N: w.N[:launch.Dimension(w.N)], Points: points, Tolerance: 1e-6, Scheme: w.Scheme,
 			Peers: len(o.Hosts), Threads: 1, Balance: "on", Probes: []Probe{}, Outputs: []Output{}}
-		s.Add(o, problem.Partition{Cuts: w.Cuts}, verify.Evaluation{RelativeResidual: math.NaN(), ErrorBound: math.NaN()})
+		s.Add(o, w.Partition, verify.Evaluation{RelativeResidual: math.NaN(), ErrorBound: math.NaN()})
 		var out bytes.Buffer
 		s.Text(&out)
 		_, err = json.Marshal(s)
