@@ -23,13 +23,13 @@ func (a *app) adapters(q *request, w *work, p *launch.Plan) ([]rail.Host, error)
 			out[r].Memory = memory
 		}
 	}
-	if err := rail.SharedHere(q.rails.Network, q.inProcess); err != nil {
-		return nil, usage("--network %s: %w", q.rails.Network, err)
+	if err := rail.SharedHere(q.Rails.Network, q.inProcess); err != nil {
+		return nil, usage("--network %s: %w", q.Rails.Network, err)
 	}
-	if q.rails.Network == rail.Stream {
+	if q.Rails.Network == rail.Stream {
 		if w.scheme.Between(0, 0).Asynchronous() {
 			return nil, usage("--network %s carries synchronous sessions, and --scheme %s has none: leave the flag out",
-				rail.Stream, q.scheme)
+				rail.Stream, q.Scheme)
 		}
 		if err := stream.Usable(); err != nil {
 			return nil, usage("--network %s: %w", rail.Stream, err)
@@ -39,7 +39,7 @@ func (a *app) adapters(q *request, w *work, p *launch.Plan) ([]rail.Host, error)
 	switch {
 	case err != nil:
 		return nil, badInput(err)
-	case !software && q.rails.Network == rail.IB:
+	case !software && q.Rails.Network == rail.IB:
 		links := 1
 		if q.inProcess {
 			links = w.peers
@@ -50,13 +50,13 @@ func (a *app) adapters(q *request, w *work, p *launch.Plan) ([]rail.Host, error)
 		return out, nil
 	case !software:
 		return out, nil
-	case q.rails.Network == rail.Memory || q.rails.Network == rail.Shared:
-		return nil, usage("--ib-device %s: --network %s uses no adapter", q.host.Device, q.rails.Network)
+	case q.Rails.Network == rail.Memory || q.Rails.Network == rail.Shared:
+		return nil, usage("--ib-device %s: --network %s uses no adapter", q.host.Device, q.Rails.Network)
 	case !q.inProcess:
 		return nil, usage("--ib-device %s: software adapters connect peers of one process only: give --in-process",
 			q.host.Device)
-	case q.rails.Network == rail.Ether || q.rails.Network == rail.Stream:
-		return nil, usage("--ib-device %s: --network %s uses no adapter", q.host.Device, q.rails.Network)
+	case q.Rails.Network == rail.Ether || q.Rails.Network == rail.Stream:
+		return nil, usage("--ib-device %s: --network %s uses no adapter", q.host.Device, q.Rails.Network)
 	}
 	fabric := ib.NewSoftwareFabric()
 	for r := range out {
@@ -65,7 +65,7 @@ func (a *app) adapters(q *request, w *work, p *launch.Plan) ([]rail.Host, error)
 			out[r].Fabric = fabric
 			continue
 		}
-		if q.rails.Network == rail.IB {
+		if q.Rails.Network == rail.IB {
 			return nil, usage("--network ib: peer %d has no adapter, by --ib-device %s; --network auto uses "+
 				"Ethernet in that case", r, q.host.Device)
 		}

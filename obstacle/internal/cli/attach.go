@@ -31,7 +31,7 @@ type attachFlags struct {
 }
 
 func (a *app) attachCommand() *cobra.Command {
-	f := &attachFlags{request: request{peerTimeout: defaultPeerTimeout}}
+	f := &attachFlags{request: request{Spec: rendezvous.Spec{PeerTimeout: defaultPeerTimeout}}}
 	c := &cobra.Command{
 		Use:   "attach HOST:PORT…",
 		Short: "Fetch the answer of a run, even if its launcher was lost",
@@ -100,7 +100,7 @@ func (a *app) attach(ctx context.Context, f *attachFlags, keepers []string) erro
 		shown.seen.fail(err)
 		return failed(err)
 	}
-	f.request.catalog, f.request.tol, f.request.scheme = a.catalog, run.Tolerance, run.Scheme
+	f.request.catalog, f.request.Tolerance, f.request.Scheme = a.catalog, run.Tolerance, run.Scheme
 	if f.request.stepMode = "step"; !run.Reconfigure {
 		f.request.stepMode = "never"
 	}
@@ -125,7 +125,7 @@ func (a *app) attach(ctx context.Context, f *attachFlags, keepers []string) erro
 		return err
 	}
 	shown.answered(&f.request, w)
-	return cmp.Or(a.answer(ctx, &f.request, w, o, steps, f.out, places), a.report(ctx, f.request.pages, f.request.peerTimeout))
+	return cmp.Or(a.answer(ctx, &f.request, w, o, steps, f.out, places), a.report(ctx, f.request.pages, f.request.PeerTimeout))
 }
 
 // attached returns the work of a run from what its leader sent.

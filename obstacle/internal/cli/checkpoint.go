@@ -118,7 +118,7 @@ func (a *app) newSaver(q *request, w *work, c *checkpointFlags) (*saver, error) 
 		return nil, nil
 	}
 	s := &saver{
-		every: c.every, steps: w.problem.Steps(), log: a.log, last: time.Now(), limit: q.peerTimeout,
+		every: c.every, steps: w.problem.Steps(), log: a.log, last: time.Now(), limit: q.PeerTimeout,
 		common: checkpoint.State{Spec: w.spec, N: w.problem.N, Cuts: w.partition.Cuts, Flags: c.flagsOf(w)},
 		done:   launch.Saved{Directory: c.directory},
 	}

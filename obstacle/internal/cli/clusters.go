@@ -101,7 +101,7 @@ func (q *request) schemeAmong(p problem.Partition, clusters int) (iterate.Scheme
 	for r, c := range problem.Clusters(p, clusters) {
 		labels[r] = strconv.Itoa(c)
 	}
-	return q.catalog.Scheme(q.scheme, labels)
+	return q.catalog.Scheme(q.Scheme, labels)
 }
 
 // needInterCluster returns an error if the catalog lacks micro-protocols of sessions between clusters.

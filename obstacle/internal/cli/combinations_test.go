@@ -45,7 +45,7 @@ func requestOf(t *testing.T, args []string) *request {
 	q := &request{catalog: catalog.New()}
 	f := pflag.NewFlagSet("solve", pflag.ContinueOnError)
 	q.flags(f)
-	f.StringVar(&q.scheme, "scheme", "sync", "")
+	f.StringVar(&q.Scheme, "scheme", "sync", "")
 	f.IntVar(&q.peers, "peers", 0, "")
 	require.NoError(t, f.Parse(args))
 	return q
@@ -75,15 +75,15 @@ func TestCombinationsAreRefusedBeforeTheStart(t *testing.T) {
 			for rank := range w.peers {
 				c := problem.Config{
 					Problem: w.problem, Partition: w.partition, Rank: iterate.Rank(rank), Scheme: w.scheme, Order: w.order, Method: w.method,
-					Tolerance: q.tol, Balance: w.balance == "on", Reconfigure: true,
+					Tolerance: q.Tolerance, Balance: w.balance == "on", Reconfigure: true,
 				}
-				if w.label != nil && q.scheme == "hybrid" { // as peer.join does
+				if w.label != nil && q.Scheme == "hybrid" { // as peer.join does
 					labels := make([]string, w.peers)
 					for r := range labels {
 						labels[r], err = w.label(r, "", nil)
 						require.NoError(t, err)
 					}
-					c.Scheme, err = q.catalog.Scheme(q.scheme, labels)
+					c.Scheme, err = q.catalog.Scheme(q.Scheme, labels)
 					require.NoError(t, err)
 				}
 				_, err := solver.New(c)

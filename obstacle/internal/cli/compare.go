@@ -98,7 +98,7 @@ estimated from two coarse grids, and there is no winner where they leave it open
 			if o.model != "" {
 				o.size(q, c.Flags())
 				err := a.compareOn(c.Context(), q, o, args[0], selection{methods: methods, schemes: schemes})
-				return cmp.Or(err, a.report(c.Context(), q.pages, q.peerTimeout))
+				return cmp.Or(err, a.report(c.Context(), q.pages, q.PeerTimeout))
 			}
 			if !c.Flags().Changed("scheme") {
 				if schemes = []string{"sync", "async"}; q.clusters > 1 || q.topology != "" {
@@ -106,7 +106,7 @@ estimated from two coarse grids, and there is no winner where they leave it open
 				}
 			}
 			err = a.compare(c.Context(), q, args[0], selection{methods, schemes, peers}, rounds, &o.files)
-			return cmp.Or(err, a.report(c.Context(), q.pages, q.peerTimeout))
+			return cmp.Or(err, a.report(c.Context(), q.pages, q.PeerTimeout))
 		},
 	}
 	f := c.Flags()
@@ -153,7 +153,7 @@ func (a *app) compare(
 	}
 	q.threads = cmp.Or(q.threads, 1)
 	c := comparison{
-		Tolerance: q.tol, Method: strings.Join(all.methods, ","), Order: q.order, Threads: q.threads, Rounds: rounds,
+		Tolerance: q.Tolerance, Method: strings.Join(all.methods, ","), Order: q.order, Threads: q.threads, Rounds: rounds,
 		Version: build.Version(),
 	}
 	var cases []measurement
@@ -206,7 +206,7 @@ func (a *app) compare(
 	c.Verdict = report.Judge(contenders(c.Rows, len(all.methods) > 1), rounds)
 	c.Best = a.runBest(ctx, q, ref, all, c.Rows)
 	written := files.write(map[string]func(io.Writer) error{".tex": c.latex}, c.title(), series(c.Rows, len(all.methods) > 1))
-	written.wait(q.peerTimeout, 0)
+	written.wait(q.PeerTimeout, 0)
 	c.Outputs = written.prompt(ctx)
 	if i := slices.IndexFunc(c.Outputs, func(o report.Output) bool {
 		return o.Error == "" && files.extension(o.File) != ".tex"
@@ -225,10 +225,10 @@ type measurement struct {
 // cases returns the measurements, the reference first.
 func (q *request) cases(ref string, schemes []string, peers []int) ([]measurement, error) {
 	one := *q
-	one.scheme, one.peers = "sync", 1
+	one.Scheme, one.peers = "sync", 1
 	one.slowdown = nil
 	one.clusters, one.topology = 0, ""
-	one.partition, one.weights, one.parts = "auto", nil, 1
+	one.partition, one.weights, one.Parts = "auto", nil, 1
 	one.method.Flexible = false
 	out := []measurement{one.measure(ref)}
 	if _, err := slowdowns(q.slowdown, slices.Max(peers)); err != nil {
@@ -249,7 +249,7 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]measuremen
 				return nil, usage("--peers %d: want 1 or more", p)
 			}
 			r := *q
-			r.scheme, r.peers = s, p
+			r.Scheme, r.peers = s, p
 			r.slowdown = slowdownsAmong(q.slowdown, p)
 			if s == "sync" && p == 1 && len(r.slowdown) == 0 {
 				continue // the reference
@@ -262,7 +262,7 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]measuremen
 
 // measure returns the measurement of a request, with the reason if it cannot be solved.
 func (q *request) measure(ref string) measurement {
-	t := measurement{request: *q, row: row{Method: q.method.Name, Scheme: q.scheme, Peers: q.peers, Converged: true}}
+	t := measurement{request: *q, row: row{Method: q.method.Name, Scheme: q.Scheme, Peers: q.peers, Converged: true}}
 	if t.work, t.row.err = q.resolve(ref); t.row.err == nil {
 		t.row.Scheme, t.row.Peers = t.work.scheme.Name(), t.work.peers
 	}

@@ -164,7 +164,7 @@ func (a *app) runBest(ctx context.Context, q *request, ref string, all selection
 		return nil
 	}
 	of := *q
-	of.maxTime = atMost(q.maxTime, out)
+	of.MaxTime = atMost(q.MaxTime, out)
 	for _, b := range bestMethods(all.methods) {
 		of.method.Name = b.method
 		cases, err := of.cases(ref, b.schemes, []int{slices.Max(all.peers)})

@@ -123,7 +123,7 @@ func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref stri
 	}
 	written := o.files.write(map[string]func(io.Writer) error{".csv": c.CSV, ".tex": c.Latex},
 		fmt.Sprintf("%s, n = %v, %s", c.Problem, c.N, c.Model), simulatedSeries(&c))
-	written.wait(q.peerTimeout, 0)
+	written.wait(q.PeerTimeout, 0)
 	c.Outputs = written.prompt(ctx)
 	return cmp.Or(a.print(&c, c.Text), a.finish(ctx, written), worst(rows, (*virtualRun).verdict), interrupted)
 }

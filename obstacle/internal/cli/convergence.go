@@ -65,9 +65,9 @@ previous one plus one.`,
 	q.flags(f)
 	f.IntSliceVar(&grids, "grids", grids, "interior grid points per axis, N1,N2,…, increasing")
 	_ = f.MarkHidden("n") // --grids replaces it
-	f.Lookup("tol").DefValue, q.tol = "1e-10", 1e-10
+	f.Lookup("tol").DefValue, q.Tolerance = "1e-10", 1e-10
 	f.Lookup("in-process").DefValue, q.inProcess = "true", true
-	q.scheme, q.peers = "sync", 1
+	q.Scheme, q.peers = "sync", 1
 	return grouped(c)
 }
 
@@ -80,7 +80,7 @@ func (a *app) convergence(ctx context.Context, q *request, ref string, grids []i
 	}
 	ctx, stop := a.interrupts(ctx)
 	defer stop()
-	c := convergence{Tolerance: q.tol, Version: build.Version()}
+	c := convergence{Tolerance: q.Tolerance, Version: build.Version()}
 	var all []*level
 	for i, n := range grids {
 		if i > 0 && n <= grids[i-1] {

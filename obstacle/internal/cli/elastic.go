@@ -13,7 +13,7 @@ import (
 
 // partsFlags adds the flags of parts of a simulated run, which move between machines.
 func (s *simulation) partsFlags(f *pflag.FlagSet, q *request) {
-	f.IntVar(&q.parts, "parts", 1, "number of parts of the grid that each machine relaxes, one after the other")
+	f.IntVar(&q.Parts, "parts", 1, "number of parts of the grid that each machine relaxes, one after the other")
 	f.StringVar(&q.balance, "balance", "off", "on: move parts from slow machines to fast ones during the run (see --parts)")
 	f.StringArrayVar(&s.join, "join", nil,
 		"TIME: a further machine of the model joins at a time since the first relaxation, such as 1.5s, and takes parts of "+
@@ -25,10 +25,10 @@ func (s *simulation) partsFlags(f *pflag.FlagSet, q *request) {
 
 // checkParts validates the flags of parts of a simulated run.
 func (s *simulation) checkParts(q *request) error {
-	off := q.recover == rendezvous.RecoverOff
+	off := q.Recover == rendezvous.RecoverOff
 	switch {
-	case q.balance == "on" && q.parts <= 1:
-		return usage("--balance on with --parts %d: a simulated run moves whole parts; give --parts 2 or more", q.parts)
+	case q.balance == "on" && q.Parts <= 1:
+		return usage("--balance on with --parts %d: a simulated run moves whole parts; give --parts 2 or more", q.Parts)
 	case off && len(s.join)+len(s.leave) > 0:
 		return usage("--join and --leave with --recover off: parts move as after a loss, so leave out --recover off")
 	}

@@ -92,7 +92,7 @@ func (a *app) explainSolve(ctx context.Context, s *solveFlags, f *pflag.FlagSet,
 		p := launch.Plan{
 			Catalog: a.catalog, Problem: w.problem,
 			Spec: rendezvous.Spec{
-				Partition: w.partition, Scheme: q.scheme, Method: w.method, Rails: rendezvous.Rails(q.rails),
+				Partition: w.partition, Scheme: q.Scheme, Method: w.method, Rails: q.Rails,
 			},
 		}
 		if _, err := a.adapters(q, w, &p); err != nil {
@@ -102,7 +102,7 @@ func (a *app) explainSolve(ctx context.Context, s *solveFlags, f *pflag.FlagSet,
 	d, n := w.spec.Dimension(), w.problem.N
 	e := &explanation{
 		Problem: w.spec.Describe(), N: slices.Clone(n[:d]), Unknowns: w.problem.Points(), Stencil: 2*d + 1,
-		TimeSteps: w.problem.Steps(), Tolerance: q.tol, AtLeast: memoryAtLeast(w),
+		TimeSteps: w.problem.Steps(), Tolerance: q.Tolerance, AtLeast: memoryAtLeast(w),
 		HostMemory: nullable.Measured(int64(host.Memory())), Warnings: append([]string{}, w.problem.Warnings()...), //nolint:gosec // below 2⁶³
 		Next: "obstacle solve " + spelling.Word(ref) + repeated(f),
 	}
@@ -189,7 +189,7 @@ func (q *request) choices(w *work, f *pflag.FlagSet) []decision {
 	}
 	if w.choice.Name == "" && w.method.Name != q.method.Name {
 		method.Why = fmt.Sprintf("--method %s with --scheme %s: without lockstep it becomes the method of each peer on its box",
-			q.method.Name, q.scheme)
+			q.method.Name, q.Scheme)
 	}
 	if w.method.Next != "" {
 		method.Why += "; where it converges slowly, the run tries " + w.method.Next + " and goes on with the faster one"
@@ -254,9 +254,9 @@ func axesText(n []int) string {
 
 // networkOf returns the network between the peers.
 func (q *request) networkOf(w *work) decision {
-	d := decision{What: "network", Value: q.rails.Network, Why: "--network"}
+	d := decision{What: "network", Value: q.Rails.Network, Why: "--network"}
 	switch {
-	case q.rails.Network != rail.Auto:
+	case q.Rails.Network != rail.Auto:
 	case w.peers == 1 && w.partition.Peers() == 1:
 		d.Value, d.Why = "none", "one peer exchanges no halos"
 	case q.inProcess:
@@ -273,7 +273,7 @@ func (q *request) networkOf(w *work) decision {
 
 // recoveryOf returns what happens when a peer is lost.
 func (q *request) recoveryOf(w *work) decision {
-	mode, why := launch.Recovery(q.recover, w.problem.Steps() > 0, q.spares)
+	mode, why := launch.Recovery(q.Recover, w.problem.Steps() > 0, q.Spares)
 	return decision{"recovery", mode, why}
 }
 

@@ -54,8 +54,8 @@ func (a *app) chooseHosts(ctx context.Context, q *request) error {
 		for _, h := range q.hostList {
 			q.peers += h.Slots
 		}
-		if q.peers -= q.spares; q.peers < 1 {
-			return usage("--spares %d: the hosts have no more processes than that", q.spares)
+		if q.peers -= q.Spares; q.peers < 1 {
+			return usage("--spares %d: the hosts have no more processes than that", q.Spares)
 		}
 	}
 	return nil

@@ -113,12 +113,12 @@ func cutOf(v string, machines int) (e cluster.Event, err error) {
 
 // recovery returns how a simulated run recovers; nil: not at all.
 func (q *request) recovery(s *simulation) *simulate.Recovery {
-	exact := q.recover == rendezvous.RecoverExact
-	if q.recover != rendezvous.RecoverLocal && !exact {
+	exact := q.Recover == rendezvous.RecoverExact
+	if q.Recover != rendezvous.RecoverLocal && !exact {
 		return nil
 	}
 	return &simulate.Recovery{
-		Suspect: q.suspect, Spares: q.spares, Exact: exact, Keepers: cmp.Or(s.keepers, defaultKeepers),
+		Suspect: q.Suspect, Spares: q.Spares, Exact: exact, Keepers: cmp.Or(s.keepers, defaultKeepers),
 	}
 }
 
@@ -127,7 +127,7 @@ func (s *simulation) checkKeepers(q *request) error {
 	switch {
 	case !slices.Contains([]int{0, 1, 3, 5}, s.keepers):
 		return usage("--keepers %d: want 1, 3 or 5, or 0 to have it chosen", s.keepers)
-	case s.keepers > 1 && q.recover == rendezvous.RecoverOff:
+	case s.keepers > 1 && q.Recover == rendezvous.RecoverOff:
 		return usage("--keepers %d: the run cannot survive a loss with --recover off", s.keepers)
 	}
 	return nil

@@ -55,17 +55,17 @@ func TestLossesAreRefused(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.Equal(t, ExitUsage, exitCode(err))
 	}
-	q := &request{recover: rendezvous.RecoverLocal}
+	q := &request{Spec: rendezvous.Spec{Recover: rendezvous.RecoverLocal}}
 	require.NoError(t, (&simulation{keepers: 5}).checkKeepers(q))
 	require.ErrorContains(t, (&simulation{keepers: 2}).checkKeepers(q), "--keepers 2: want 1, 3 or 5")
-	q.recover = rendezvous.RecoverOff
+	q.Recover = rendezvous.RecoverOff
 	require.ErrorContains(t, (&simulation{keepers: 3}).checkKeepers(q), "with --recover off")
 	require.NoError(t, (&simulation{}).checkKeepers(q))
 }
 
 // Peers that solve starts cannot be joined by others, and end with it. Processes of an engine join by themselves.
 func TestFlagsOfPeersThatJoin(t *testing.T) {
-	q := &request{parts: 1, recover: rendezvous.RecoverLocal, elastic: true}
+	q := &request{Spec: rendezvous.Spec{Parts: 1, Recover: rendezvous.RecoverLocal, Elastic: true}}
 	require.ErrorContains(t, q.checkParts(), "--elastic needs --rendezvous")
 	require.Equal(t, ExitUsage, exitCode(q.checkParts()))
 	q.hosts = "auto"
@@ -79,7 +79,7 @@ func TestFlagsOfPeersThatJoin(t *testing.T) {
 // A simulated run has three keepers unless the flag says otherwise. A run that no process can lead is stopped.
 func TestKeepersOfSimulatedRuns(t *testing.T) {
 	r := prepared(t, "{relaxation: 4 Mpoint/s}", "async", 4, func(q *request, _ *simulation) {
-		q.recover, q.suspect = rendezvous.RecoverLocal, defaultSuspect
+		q.Recover, q.Suspect = rendezvous.RecoverLocal, defaultSuspect
 	})
 	require.Equal(t, defaultKeepers, r.Recover.Keepers)
 	for _, v := range []string{"0@1ms", "1@1ms", "launcher@1ms"} {

@@ -65,7 +65,7 @@ func (q *request) givenMethodFlags() (names []string) {
 	if q.order != problem.Jacobi.String() {
 		names = append(names, "order")
 	}
-	if q.balance == "on" && q.parts <= 1 {
+	if q.balance == "on" && q.Parts <= 1 {
 		names = append(names, "balance")
 	}
 	return names

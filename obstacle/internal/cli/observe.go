@@ -46,7 +46,7 @@ func (p *pages) observe(q *request, w *work, label string) *observed {
 	info := monitor.Info{
 		Label:   cmp.Or(label, fmt.Sprintf("%s, %s, %s", w.scheme.Name(), w.method.Name, countPeers(w.partition.Peers()))),
 		Problem: w.spec.Name(), Scheme: w.scheme.Name(), Method: w.method.Name, N: w.problem.N[:w.problem.Dimension],
-		Points: w.problem.Points(), Peers: w.partition.Peers(), Steps: w.problem.Steps(), Tolerance: q.tol,
+		Points: w.problem.Points(), Peers: w.partition.Peers(), Steps: w.problem.Steps(), Tolerance: q.Tolerance,
 		Version: build.Version(),
 	}
 	if q.rendezvous != "" {

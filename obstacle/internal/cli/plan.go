@@ -14,7 +14,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/peer"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
-	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/obstacle/internal/spawn"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/solver/runner"
@@ -28,20 +27,16 @@ const defaultKeepers = 3
 
 // plan returns the plan of a run and how its peers are started.
 func (a *app) plan(ctx context.Context, q *request, w *work) (launch.Plan, error) {
+	spec := q.Spec
+	spec.Partition, spec.After, spec.Method, spec.Order = w.partition, w.after, w.method, w.order
+	spec.Balance, spec.BalanceParts = w.balance == "on" && q.Parts <= 1, w.balance == "on" && q.Parts > 1
+	spec.Threads, spec.Pin, spec.Slowdown, spec.Reconfigure = w.threads, q.pin != "off", w.slow, q.stepMode != "never"
+	spec.Rails.Values, spec.Keepers = w.scheme.Slots(), 0
 	p := launch.Plan{
-		Catalog: a.catalog, ProblemSpec: w.spec, Problem: w.problem, Initial: w.initial,
+		Catalog: a.catalog, Spec: spec, ProblemSpec: w.spec, Problem: w.problem, Initial: w.initial,
 		PartitionWhy: w.partitionWhy, MethodWhy: w.methodWhy, Label: w.label,
 		JoinTime: spawnTime, Log: a.log, Notes: a.err, Checkpoint: q.saver.record(),
-		Spec: rendezvous.Spec{
-			Partition: w.partition, After: w.after, Scheme: q.scheme, Method: w.method, Order: w.order,
-			Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
-			Parts: q.parts, Balance: w.balance == "on" && q.parts <= 1, BalanceParts: w.balance == "on" && q.parts > 1,
-			Elastic: q.elastic, Threads: w.threads, Pin: q.pin != "off", Slowdown: w.slow, Reconfigure: q.stepMode != "never",
-			MTU: q.mtu, Protect: q.protect, Congestion: q.rows.congestion, Rows: q.rows.names, Rails: rendezvous.Rails(q.rails),
-			Seed: q.seed, PeerTimeout: q.peerTimeout, Recover: q.recover, Suspect: q.suspect, Spares: q.spares,
-		},
 	}
-	p.Rails.Values = w.scheme.Slots()
 	if q.hostList != nil {
 		return p, a.remote(q, &p)
 	}
@@ -58,7 +53,7 @@ func (a *app) plan(ctx context.Context, q *request, w *work) (launch.Plan, error
 		}
 		var err error
 		p.Address, p.JoinTime = q.rendezvous, q.joinTimeout
-		if p.Keepers = q.keepers; p.Keepers == 0 {
+		if p.Keepers = q.Keepers; p.Keepers == 0 {
 			p.Keepers = defaultKeepers
 		}
 		if q.task != nil {

@@ -31,52 +31,37 @@ import (
 
 // request holds the flags that describe a run.
 type request struct {
-	n           string
-	tol         float64
-	peers       int
-	threads     int
-	inProcess   bool
-	scheme      string
-	method      methodFlags
-	rails       rail.Run
-	host        rail.Host
-	clusters    int
-	topology    string
-	slowdown    []string
-	parts       int
-	elastic     bool
-	pin         string
-	maxSweeps   uint64
-	maxTime     time.Duration
-	peerTimeout time.Duration
-	recover     string
-	suspect     time.Duration
-	spares      int
-	keepers     int
-	joinTimeout time.Duration
-	seed        uint64
-	initial     string
-	order       string
-	partition   string
-	weights     []float64
-	mtu         int
-	protect     string
-	rows        rowFlags
-	params      []string
-	stepMode    string
-	balance     string
-	trace       traceFlags
-	rendezvous  string
-	secretFile  string
-	pages       *pages    // that show the run; nil for none
-	label       string    // of the run on a terminal and on the page; empty: chosen there
-	observed    *observed // the run in progress; nil without pages
-	status      string
-	page        *pageFlags // of status
-	outputHost  string     // that writes the outputs of a lost process; empty: this one was not lost
-	enclosing   enclosureFlags
-	from        *checkpoint.Found // the checkpoint that the run continues; nil for none
-	saver       *saver            // writes checkpoints; nil for none
+	rendezvous.Spec // those of its fields that flags hold; work has the others
+	n               string
+	peers           int
+	threads         int
+	inProcess       bool
+	method          methodFlags
+	host            rail.Host
+	clusters        int
+	topology        string
+	slowdown        []string
+	pin             string
+	joinTimeout     time.Duration
+	initial         string
+	order           string
+	partition       string
+	weights         []float64
+	params          []string
+	stepMode        string
+	balance         string
+	trace           traceFlags
+	rendezvous      string
+	secretFile      string
+	pages           *pages    // that show the run; nil for none
+	label           string    // of the run on a terminal and on the page; empty: chosen there
+	observed        *observed // the run in progress; nil without pages
+	status          string
+	page            *pageFlags // of status
+	outputHost      string     // that writes the outputs of a lost process; empty: this one was not lost
+	enclosing       enclosureFlags
+	from            *checkpoint.Found // the checkpoint that the run continues; nil for none
+	saver           *saver            // writes checkpoints; nil for none
 
 	taskFlags
 	watch func(launch.Progress) // follows the run; nil for none
@@ -102,48 +87,48 @@ func (q *request) flags(f *pflag.FlagSet) {
 	f.StringVar(&q.pin, "pin", "auto",
 		"auto: bind every peer to processors of its own if the host has enough; off: leave that to the system")
 	f.BoolVar(&q.inProcess, "in-process", false, "run the peers in this process, which still communicate over sockets")
-	q.rails.Add(f, q.catalog.Links.Names())
+	(*rail.Run)(&q.Rails).Add(f, q.catalog.Links.Names())
 	q.host.Add(f)
 	f.IntVar(&q.clusters, "clusters", 0, "number of clusters that the peers form (0: measured)")
 	f.StringVar(&q.topology, "topology", "", "file that assigns hosts to clusters")
 	f.StringArrayVar(&q.slowdown, "slowdown", nil, "R:F: peer R relaxes F times slower; repeatable")
-	f.DurationVar(&q.peerTimeout, "peer-timeout", defaultPeerTimeout, "a peer that is silent for longer is lost")
+	f.DurationVar(&q.PeerTimeout, "peer-timeout", defaultPeerTimeout, "a peer that is silent for longer is lost")
 	q.recoveryFlags(f)
 	f.StringVar(&q.initial, "initial", "", "starting iterate, a .npy array")
-	f.StringVar(&q.protect, "protect", defaultProtect,
+	f.StringVar(&q.Protect, "protect", defaultProtect,
 		"encrypt and authenticate messages between peers: auto (between hosts), always or never")
-	f.IntVar(&q.mtu, "mtu", 0, "largest IP packet in bytes, 1280 to 65535 (0: that of the interface)")
+	f.IntVar(&q.MTU, "mtu", 0, "largest IP packet in bytes, 1280 to 65535 (0: that of the interface)")
 	f.StringVar(&q.balance, "balance", "off",
 		"on: move planes from slow peers to fast ones during the run (slabs, richardson), or whole parts with --parts")
-	f.IntVar(&q.parts, "parts", 1, "number of parts of the grid that each peer relaxes, one after the other; they can move")
+	f.IntVar(&q.Parts, "parts", 1, "number of parts of the grid that each peer relaxes, one after the other; they can move")
 }
 
 // recoveryFlags adds the flags that say what happens when a peer is lost.
 func (q *request) recoveryFlags(f *pflag.FlagSet) {
-	f.StringVar(&q.recover, "recover", rendezvous.RecoverLocal,
+	f.StringVar(&q.Recover, "recover", rendezvous.RecoverLocal,
 		"when a peer is lost: local: solve its block again from the values around it and go on; "+
 			"exact: go back to an iterate of which every peer keeps a copy with another one, with the bits and sweeps of "+
 			"the undisturbed run; off: end the run")
-	f.IntVar(&q.spares, "spares", 0, "number of further processes that wait to take the place of lost peers")
-	f.DurationVar(&q.suspect, "suspect", defaultSuspect,
+	f.IntVar(&q.Spares, "spares", 0, "number of further processes that wait to take the place of lost peers")
+	f.DurationVar(&q.Suspect, "suspect", defaultSuspect,
 		"with --recover: replace a peer on another host, or a stopped process, after this silence")
 }
 
 // numericFlags adds the flags that simulated runs have, too.
 func (q *request) numericFlags(f *pflag.FlagSet) {
 	f.StringVar(&q.n, "n", "64", "interior grid points per axis: N, or NX,NY,NZ")
-	f.Float64Var(&q.tol, "tol", 1e-6, "relative residual of the variational inequality at which to stop")
+	f.Float64Var(&q.Tolerance, "tol", 1e-6, "relative residual of the variational inequality at which to stop")
 	f.SetNormalizeFunc(renamed)
 	q.method.add(f, q.catalog)
-	f.Uint64Var(&q.maxSweeps, "max-sweeps", 0, "stop after this number of sweeps (0: no bound)")
-	f.DurationVar(&q.maxTime, "max-time", 0, "stop after this time, such as 90s or 5m (0: no bound)")
-	f.Uint64Var(&q.seed, "seed", 1, "seed of the random numbers of micro-protocols")
+	f.Uint64Var(&q.MaxSweeps, "max-sweeps", 0, "stop after this number of sweeps (0: no bound)")
+	f.DurationVar(&q.MaxTime, "max-time", 0, "stop after this time, such as 90s or 5m (0: no bound)")
+	f.Uint64Var(&q.Seed, "seed", 1, "seed of the random numbers of micro-protocols")
 	f.StringVar(&q.order, "order", "jacobi", "order of the sub-blocks of a peer: jacobi or in-turn")
 	f.StringVar(&q.partition, "partition", "auto", "auto, slabs, boxes, or PX,PY,PZ parts per axis")
 	f.Float64SliceVar(&q.weights, "weights", nil, "relative sizes of the peers' slabs, W0,W1,…")
 	f.StringVar(&q.stepMode, "step-mode", "step",
 		"asynchronous sessions at the start of a time step: synchronous (step), or unchanged (never)")
-	q.rows.add(f, q.catalog)
+	rowFlags(f, &q.Spec, q.catalog)
 	f.StringArrayVar(&q.params, "param", nil, "NAME=VALUE: parameter of a built-in problem; repeatable")
 }
 
@@ -206,7 +191,7 @@ func (q *request) resolve(ref string) (*work, error) {
 	if w.slow, err = slowdowns(q.slowdown, w.peers); err != nil {
 		return nil, badInput(err)
 	}
-	if w.balance = q.balance; q.balance == "on" && q.parts <= 1 {
+	if w.balance = q.balance; q.balance == "on" && q.Parts <= 1 {
 		c := q.config(w)
 		if err := richardson.Balanceable(&c); err != nil { // no refusal, since compare also has rows of one peer
 			w.balance = "off: " + strings.TrimPrefix(err.Error(), richardson.ErrBalance.Error()+": ")
@@ -230,13 +215,13 @@ var errNoClusters = usage("--scheme hybrid needs declared clusters: give --clust
 func (q *request) numeric(ref string, clusters []string, side int) (*work, error) {
 	w := &work{}
 	var err error
-	if w.scheme, err = q.catalog.Scheme(q.scheme, clusters); err != nil {
+	if w.scheme, err = q.catalog.Scheme(q.Scheme, clusters); err != nil {
 		return nil, badInput(err)
 	}
 	if _, err = q.method.config(w.scheme, q.catalog); err != nil {
 		return nil, err
 	}
-	if w.rows, err = q.catalog.Optional(q.rows.congestion, q.rows.names); err != nil {
+	if w.rows, err = q.catalog.Optional(q.Congestion, q.Rows); err != nil {
 		return nil, badInput(err)
 	}
 	if err := checkWord("order", q.order); err != nil {
@@ -288,10 +273,10 @@ func (q *request) checkNetworks() error {
 	if err := q.trace.check(); err != nil {
 		return err
 	}
-	if err := q.rails.Check(q.catalog.Links.Names()); err != nil {
+	if err := (*rail.Run)(&q.Rails).Check(q.catalog.Links.Names()); err != nil {
 		return badInput(err)
 	}
-	if q.rails.Network == rail.Memory && q.overHosts() {
+	if q.Rails.Network == rail.Memory && q.overHosts() {
 		return usage("--network %s joins the peers of one process, and others join this run: leave one of both out",
 			rail.Memory)
 	}
@@ -304,58 +289,58 @@ const leastTolerance = 1e-13
 
 // checkBounds validates single values.
 func (q *request) checkBounds() error {
-	if err := checkWords("recover", q.recover, "step-mode", q.stepMode, "pin", q.pin, "balance", q.balance,
-		"protect", q.protect); err != nil {
+	if err := checkWords("recover", q.Recover, "step-mode", q.stepMode, "pin", q.pin, "balance", q.balance,
+		"protect", q.Protect); err != nil {
 		return err
 	}
 	switch {
-	case !(q.tol > 0) || math.IsInf(q.tol, 0) || q.tol >= 1:
-		return usage("--tol %v: want a number above 0 and below 1", q.tol)
-	case q.tol < leastTolerance:
-		return usage("--tol %v: rounding errors prevent a residual below %g; give a larger tolerance", q.tol,
+	case !(q.Tolerance > 0) || math.IsInf(q.Tolerance, 0) || q.Tolerance >= 1:
+		return usage("--tol %v: want a number above 0 and below 1", q.Tolerance)
+	case q.Tolerance < leastTolerance:
+		return usage("--tol %v: rounding errors prevent a residual below %g; give a larger tolerance", q.Tolerance,
 			leastTolerance)
 	case q.threads < 0 || q.threads > 4096:
 		return usage("--threads %d: want 1 to 4096, or 0 to have it chosen", q.threads)
-	case q.maxTime < 0:
-		return usage("--max-time %v: want a positive time", q.maxTime)
-	case q.peerTimeout < 100*time.Millisecond || q.peerTimeout > 24*time.Hour:
-		return usage("--peer-timeout %v: want 100ms to 24h", q.peerTimeout)
-	case q.recover == rendezvous.RecoverExact && q.balance == "on" && q.parts <= 1:
+	case q.MaxTime < 0:
+		return usage("--max-time %v: want a positive time", q.MaxTime)
+	case q.PeerTimeout < 100*time.Millisecond || q.PeerTimeout > 24*time.Hour:
+		return usage("--peer-timeout %v: want 100ms to 24h", q.PeerTimeout)
+	case q.Recover == rendezvous.RecoverExact && q.balance == "on" && q.Parts <= 1:
 		return usage("--recover exact: no iterates are kept while planes move; leave out --balance on, or give --parts")
-	case q.recover != "" && (q.suspect < 100*time.Millisecond || q.suspect > 24*time.Hour):
-		return usage("--suspect %v: want 100ms to 24h", q.suspect)
-	case q.spares < 0 || q.spares > launch.MaxSpares:
-		return usage("--spares %d: want 0 to %d", q.spares, launch.MaxSpares)
-	case q.spares > 0 && q.recover == rendezvous.RecoverOff:
-		return usage("--spares %d: no spare peer takes a place with --recover off", q.spares)
-	case q.spares > 0 && q.inProcess:
-		return usage("--spares %d with --in-process: spare peers are processes; leave out --in-process", q.spares)
-	case q.spares > 0 && q.rendezvous != "":
-		return usage("--spares %d: with --rendezvous start more peers than --peers by hand", q.spares)
-	case !slices.Contains([]int{0, 1, 3, 5}, q.keepers):
-		return usage("--keepers %d: want 1, 3 or 5, or 0 to have it chosen", q.keepers)
-	case q.keepers > 1 && q.recover == rendezvous.RecoverOff:
-		return usage("--keepers %d: the run cannot survive a loss with --recover off", q.keepers)
-	case q.keepers > 1 && !q.takesPeers():
-		return usage("--keepers %d needs --rendezvous: peers that solve starts end with it", q.keepers)
-	case q.mtu != 0 && (q.mtu < 1280 || q.mtu > 65535):
-		return usage("--mtu %d: want 1280 to 65535 bytes, or 0 for that of the interface", q.mtu)
+	case q.Recover != "" && (q.Suspect < 100*time.Millisecond || q.Suspect > 24*time.Hour):
+		return usage("--suspect %v: want 100ms to 24h", q.Suspect)
+	case q.Spares < 0 || q.Spares > launch.MaxSpares:
+		return usage("--spares %d: want 0 to %d", q.Spares, launch.MaxSpares)
+	case q.Spares > 0 && q.Recover == rendezvous.RecoverOff:
+		return usage("--spares %d: no spare peer takes a place with --recover off", q.Spares)
+	case q.Spares > 0 && q.inProcess:
+		return usage("--spares %d with --in-process: spare peers are processes; leave out --in-process", q.Spares)
+	case q.Spares > 0 && q.rendezvous != "":
+		return usage("--spares %d: with --rendezvous start more peers than --peers by hand", q.Spares)
+	case !slices.Contains([]int{0, 1, 3, 5}, q.Keepers):
+		return usage("--keepers %d: want 1, 3 or 5, or 0 to have it chosen", q.Keepers)
+	case q.Keepers > 1 && q.Recover == rendezvous.RecoverOff:
+		return usage("--keepers %d: the run cannot survive a loss with --recover off", q.Keepers)
+	case q.Keepers > 1 && !q.takesPeers():
+		return usage("--keepers %d needs --rendezvous: peers that solve starts end with it", q.Keepers)
+	case q.MTU != 0 && (q.MTU < 1280 || q.MTU > 65535):
+		return usage("--mtu %d: want 1280 to 65535 bytes, or 0 for that of the interface", q.MTU)
 	}
 	return nil
 }
 
 // checkParts validates the flags about parts that move.
 func (q *request) checkParts() error {
-	switch off := q.recover == rendezvous.RecoverOff; {
-	case q.parts < 1:
-		return usage("--parts %d: want 1 or more", q.parts)
-	case q.parts > 1 && q.inProcess:
+	switch off := q.Recover == rendezvous.RecoverOff; {
+	case q.Parts < 1:
+		return usage("--parts %d: want 1 or more", q.Parts)
+	case q.Parts > 1 && q.inProcess:
 		return usage("--parts with --in-process: parts move between processes")
-	case q.parts > 1 && q.balance == "on" && off:
+	case q.Parts > 1 && q.balance == "on" && off:
 		return usage("--balance on with --parts and --recover off: parts move as after a loss, so leave out --recover off")
-	case q.elastic && off:
+	case q.Elastic && off:
 		return usage("--elastic with --recover off: parts move as after a loss, so leave out --recover off")
-	case q.elastic && !q.takesPeers():
+	case q.Elastic && !q.takesPeers():
 		return usage("--elastic needs --rendezvous: no other peer can join peers that solve starts")
 	}
 	return nil
@@ -366,7 +351,7 @@ func (q *request) checkParts() error {
 func (q *request) sweepsInOnePass(w *work) bool {
 	m := &w.method
 	several := q.clusters != 0 || q.topology != "" || len(q.slowdown) > 0 || q.overHosts() ||
-		q.partition != "auto" || q.balance == "on" || q.parts > 1
+		q.partition != "auto" || q.balance == "on" || q.Parts > 1
 	return m.Name == problem.Richardson && m.SweepsPerPass != 1 && w.scheme.Name() == iterate.Synchronous().Name() &&
 		w.order == problem.Jacobi && !several
 }
@@ -375,9 +360,9 @@ func (q *request) sweepsInOnePass(w *work) bool {
 func (q *request) config(w *work) problem.Config {
 	c := problem.Config{
 		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
-		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
+		Tolerance: q.Tolerance, MaxSweeps: iterate.Iteration(q.MaxSweeps),
 	}
-	if q.recover == rendezvous.RecoverExact && w.problem.Steps() == 0 {
+	if q.Recover == rendezvous.RecoverExact && w.problem.Steps() == 0 {
 		c.KeepEvery = buddy.KeepEvery(0) // for Check; the launcher sets it by the longest block
 	}
 	return c
@@ -394,7 +379,7 @@ func (q *request) choose(w *work, clusters []string) (err error) {
 		if w.label, err = q.clusterLabels(w.partition); err != nil {
 			return err
 		}
-		if q.scheme == "hybrid" && w.label == nil {
+		if q.Scheme == "hybrid" && w.label == nil {
 			return errNoClusters
 		}
 		if w.scheme, err = q.schemeAmong(w.partition, len(clusters)); err != nil {
@@ -410,7 +395,7 @@ func (q *request) choose(w *work, clusters []string) (err error) {
 // chooseWorkers sets the numbers of peers and threads and the partition.
 func (q *request) chooseWorkers(w *work) (err error) {
 	w.peers, w.threads = q.peers, q.threads
-	parts := max(q.parts, 1)
+	parts := max(q.Parts, 1)
 	if q.peers < 0 {
 		return fmt.Errorf("--peers %d: want 1 or more, or 0 to have it chosen", q.peers)
 	}

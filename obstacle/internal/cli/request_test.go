@@ -8,6 +8,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -144,13 +145,16 @@ func TestSeriesOfMethods(t *testing.T) {
 
 func TestCases(t *testing.T) {
 	q := &request{
-		n: "8", tol: 1e-3, protect: "auto", clusters: 1, parts: 1, order: "jacobi", partition: "auto", threads: 1, peerTimeout: 10e9,
+		Spec: rendezvous.Spec{
+			Tolerance: 1e-3, Protect: "auto", Parts: 1, PeerTimeout: 10e9, Congestion: "newreno",
+			Rails: rendezvous.Rails{Network: rail.Auto, Mode: rail.Segments, BlockBytes: 8128},
+		},
+		n: "8", clusters: 1, order: "jacobi", partition: "auto", threads: 1,
 		method: methodFlags{
 			MethodConfig: problem.MethodConfig{Name: "richardson", Step: 1, Local: "multigrid", Cycle: "auto"},
 			innerCycles:  "auto", coarse: "auto",
 		},
-		rails:    rail.Run{Network: rail.Auto, Mode: rail.Segments, BlockBytes: 8128},
-		slowdown: []string{"0:2"}, rows: rowFlags{congestion: "newreno"}, catalog: catalog.New(),
+		slowdown: []string{"0:2"}, catalog: catalog.New(),
 	}
 	cases, err := q.cases("membrane", []string{"sync", "async"}, []int{1, 2})
 	require.NoError(t, err)

@@ -7,11 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
 func (a *app) simulateCommand() *cobra.Command {
-	q := &request{catalog: a.catalog, peerTimeout: defaultPeerTimeout, protect: defaultProtect}
+	q := &request{
+		catalog: a.catalog, Spec: rendezvous.Spec{PeerTimeout: defaultPeerTimeout, Protect: defaultProtect},
+	}
 	s := &simulation{}
 	var machines int
 	var p pageFlags
@@ -32,7 +35,7 @@ Exit codes are those of solve. --max-time is virtual time.`,
 				return err
 			}
 			defer q.pages.close()
-			return cmp.Or(a.simulate(c.Context(), q, s, args[0], machines), a.report(c.Context(), q.pages, q.peerTimeout))
+			return cmp.Or(a.simulate(c.Context(), q, s, args[0], machines), a.report(c.Context(), q.pages, q.PeerTimeout))
 		},
 	}
 	f := c.Flags()
@@ -45,7 +48,7 @@ Exit codes are those of solve. --max-time is virtual time.`,
 	s.partsFlags(f, q)
 	f.IntVar(&machines, "machines", 4, "number of machines, with one peer each (see --parts)")
 	q.trace.add(f, "record what every peer does in virtual time, and write it to FILE.RANK")
-	schemeFlag(f, &q.scheme, q.catalog)
+	schemeFlag(f, &q.Scheme, q.catalog)
 	p.add(f)
 	return grouped(c)
 }
@@ -67,7 +70,7 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 	if err != nil {
 		return err
 	}
-	r, err := a.prepare(q, s, f, ref, q.scheme, machines)
+	r, err := a.prepare(q, s, f, ref, q.Scheme, machines)
 	if err != nil {
 		return err
 	}
@@ -81,7 +84,7 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 		r.Trace = &o
 	}
 	a.coarser(r, func(side int) (*virtualRun, error) {
-		return a.prepare(q, s.with(side), f, ref, q.scheme, machines)
+		return a.prepare(q, s.with(side), f, ref, q.Scheme, machines)
 	})
 	runs := []*virtualRun{r}
 	var one *virtualRun
@@ -121,6 +124,6 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 		SegmentsPerSecond: float64(r.figures.Segments) / r.wall.Seconds(),
 	}
 	err = a.print(&out, out.Text)
-	traces.after = patience(q.peerTimeout, len(r.result.Ranks)*q.trace.mib<<20) // the answer does not name them
+	traces.after = patience(q.PeerTimeout, len(r.result.Ranks)*q.trace.mib<<20) // the answer does not name them
 	return cmp.Or(err, a.finish(ctx, traces), r.verdict())
 }

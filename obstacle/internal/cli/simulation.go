@@ -113,12 +113,12 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 		return nil, badInput(err)
 	}
 	var sites []string
-	parts := max(q.parts, 1)
+	parts := max(q.Parts, 1)
 	for i := range m.Hosts[:machines] {
 		sites = append(sites, slices.Repeat([]string{m.Sites[m.Hosts[i].Site]}, parts)...)
 	}
 	of := *q
-	of.scheme = scheme
+	of.Scheme = scheme
 	w, err := of.numeric(ref, sites, s.standIn)
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	}
 	c.KeepEvery = 0 // the simulation sets it by the longest block
 	return &virtualRun{work: w, pages: q.pages, Config: simulate.Config{
-		Model: m, Parts: parts, Balance: q.balance == "on", Joins: joins, Leaves: leaves, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed,
+		Model: m, Parts: parts, Balance: q.balance == "on", Joins: joins, Leaves: leaves, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.MaxTime, Seed: q.Seed,
 		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: w.rows}, Evaluate: true,
 		Solver: c, Methods: a.catalog.Methods, Recover: q.recovery(s),
 	}}, nil
@@ -158,7 +158,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 func (a *app) single(q *request, s *simulation, f *clusterfile.File, ref string, host *cluster.Host) (*virtualRun, error) {
 	one := *q
 	one.partition, one.weights = "auto", nil
-	one.parts, one.balance = 1, "off"
+	one.Parts, one.balance = 1, "off"
 	one.method.Flexible, one.method.several = false, true
 	same := *s
 	same.join, same.leave = nil, nil

@@ -27,8 +27,10 @@ import (
 func simulatedRequest() (*app, *request) {
 	a := &app{catalog: catalog.New(), err: io.Discard, above: &above{w: io.Discard}, log: zerolog.Nop()}
 	return a, &request{
-		catalog: a.catalog, n: "16", tol: 1e-6, seed: 1, order: "jacobi", partition: "auto",
-		rows: rowFlags{congestion: "newreno"}, peerTimeout: defaultPeerTimeout, protect: defaultProtect,
+		catalog: a.catalog, n: "16", order: "jacobi", partition: "auto",
+		Spec: rendezvous.Spec{
+			Tolerance: 1e-6, Seed: 1, Congestion: "newreno", PeerTimeout: defaultPeerTimeout, Protect: defaultProtect,
+		},
 		method: methodFlags{
 			MethodConfig: problem.MethodConfig{Name: "richardson", Local: "multigrid", Step: 1, Cycle: "auto"},
 			innerCycles:  "1", coarse: "none",
@@ -198,7 +200,7 @@ func TestBlockOf(t *testing.T) {
 // The simulation itself chooses how often iterates are kept, by the blocks of the full grid.
 func TestKeptIteratesOfSimulatedRuns(t *testing.T) {
 	r := prepared(t, "{relaxation: 4 Mpoint/s}", "sync", 2, func(q *request, _ *simulation) {
-		q.recover, q.suspect = rendezvous.RecoverExact, defaultSuspect
+		q.Recover, q.Suspect = rendezvous.RecoverExact, defaultSuspect
 	})
 	require.True(t, r.Recover.Exact)
 	require.Zero(t, r.Solver.KeepEvery)
@@ -218,7 +220,7 @@ sites:
 	s := &simulation{model: "test.yaml", standIn: 1}
 	run := func(change func(q *request)) (*virtualRun, error) {
 		a, q := simulatedRequest()
-		q.recover, q.suspect = rendezvous.RecoverLocal, defaultSuspect
+		q.Recover, q.Suspect = rendezvous.RecoverLocal, defaultSuspect
 		change(q)
 		r, err := a.prepare(q, s, f, "membrane", "sync", 3)
 		if err != nil {
@@ -226,10 +228,10 @@ sites:
 		}
 		return r, a.simulateAll(context.Background(), []*virtualRun{r})
 	}
-	plain, err := run(func(q *request) { q.parts = 4 })
+	plain, err := run(func(q *request) { q.Parts = 4 })
 	require.NoError(t, err)
 	require.Empty(t, plain.figures.Moves)
-	r, err := run(func(q *request) { q.parts, q.balance = 4, "on" })
+	r, err := run(func(q *request) { q.Parts, q.balance = 4, "on" })
 	require.NoError(t, err)
 	require.NotEmpty(t, r.figures.Moves)
 	require.Equal(t, "machine 0", r.figures.Moves[0].From)
@@ -246,7 +248,7 @@ sites:
 	}
 	require.Less(t, at[0], 4)
 	s.join, s.leave = []string{"1s"}, []string{"0@3s"}
-	r, err = run(func(q *request) { q.parts = 4 })
+	r, err = run(func(q *request) { q.Parts = 4 })
 	require.NoError(t, err)
 	require.Equal(t, 3, r.figures.Machines)
 	at = map[int]int{}
@@ -254,15 +256,15 @@ sites:
 		at[m.Machine]++
 	}
 	require.Equal(t, map[int]int{1: 4, 2: 4, 3: 4}, at)
-	_, err = run(func(q *request) { q.parts, q.partition = 4, "1,1,3" })
+	_, err = run(func(q *request) { q.Parts, q.partition = 4, "1,1,3" })
 	require.ErrorContains(t, err, "--partition 1,1,3 makes 3 parts for 3 machines with --parts 4")
 }
 
 func TestPartsOfSimulatedRunsAreRefused(t *testing.T) {
 	for want, q := range map[string]request{
-		"--balance on with --parts 1":                             {parts: 1, balance: "on", recover: rendezvous.RecoverLocal},
-		"--parts 0: want 1 or more":                               {recover: rendezvous.RecoverLocal},
-		"--balance on with --parts and --recover off: parts move": {parts: 2, balance: "on", recover: rendezvous.RecoverOff},
+		"--balance on with --parts 1":                             {Spec: rendezvous.Spec{Parts: 1, Recover: rendezvous.RecoverLocal}, balance: "on"},
+		"--parts 0: want 1 or more":                               {Spec: rendezvous.Spec{Recover: rendezvous.RecoverLocal}},
+		"--balance on with --parts and --recover off: parts move": {Spec: rendezvous.Spec{Parts: 2, Recover: rendezvous.RecoverOff}, balance: "on"},
 	} {
 		require.ErrorContains(t, (&simulation{}).checkParts(&q), want)
 	}
@@ -276,7 +278,7 @@ func TestPartsOfSimulatedRunsAreRefused(t *testing.T) {
 		_, _, err := s.elastic(3)
 		require.ErrorContains(t, err, want)
 	}
-	off := &request{parts: 2, recover: rendezvous.RecoverOff}
+	off := &request{Spec: rendezvous.Spec{Parts: 2, Recover: rendezvous.RecoverOff}}
 	require.ErrorContains(t, (&simulation{leave: []string{"1@1s"}}).checkParts(off), "--join and --leave with --recover off")
 }
 

@@ -63,7 +63,7 @@ func (s *solveFlags) add(f *pflag.FlagSet) {
 	q := s.request
 	q.flags(f)
 	f.IntVar(&q.peers, "peers", 0, "number of peers, each a process (0: chosen, see the output)")
-	schemeFlag(f, &q.scheme, q.catalog)
+	schemeFlag(f, &q.Scheme, q.catalog)
 	f.StringArrayVar(&s.out, "out", nil,
 		"write the solution (.vti, .vtu, .xdmf, .npy, .png, .csv), the free boundary (.vtp), or a series (.pvd); repeatable")
 	f.IntVar(&s.outEvery, "out-every", 1, "with a time series: write every K-th time step and the last")
@@ -74,9 +74,9 @@ func (s *solveFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&q.status, "status", "", "HOST:PORT, or PORT on loopback: serve the state of the run, for obstacle stack --live HOST:PORT")
 	f.StringVar(&q.rendezvous, "rendezvous", "", "HOST:PORT: wait there for peers started by hand")
 	f.StringVar(&q.secretFile, "secret-file", "", "with --rendezvous: file with the run's secret")
-	f.IntVar(&q.keepers, "keepers", 0,
+	f.IntVar(&q.Keepers, "keepers", 0,
 		"with --rendezvous: processes that agree on who leads the run; most of them must be there: 1, 3 or 5 (0: 3)")
-	f.BoolVar(&q.elastic, "elastic", false,
+	f.BoolVar(&q.Elastic, "elastic", false,
 		"with --rendezvous: peers that join while the run is in progress take parts of those that have several (--parts)")
 	f.DurationVar(&q.joinTimeout, "join-timeout", 10*time.Minute, "with --rendezvous: bound on the wait for the peers")
 	s.checkpoints.add(f)
@@ -139,7 +139,7 @@ func (a *app) solveHere(c *cobra.Command, s *solveFlags, ref string) error {
 	for _, warning := range warnings {
 		a.log.Warn().Msg(warning)
 	}
-	steps, err := newRecorder(w, out, s.outEvery, q.peerTimeout)
+	steps, err := newRecorder(w, out, s.outEvery, q.PeerTimeout)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (a *app) solveHere(c *cobra.Command, s *solveFlags, ref string) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(a.answer(ctx, q, w, o, steps, out, places), a.report(ctx, q.pages, q.peerTimeout))
+	return cmp.Or(a.answer(ctx, q, w, o, steps, out, places), a.report(ctx, q.pages, q.PeerTimeout))
 }
 
 // answer evaluates, writes and prints the result of a run. After an error it still writes and prints everything else,
@@ -186,7 +186,7 @@ func (a *app) answer(
 	wrong = cmp.Or(wrong, q.enclosing.enclose(enclosing, s, end, o.U, &e, places))
 	writing := time.Now()
 	files := a.write(w, o, steps, out, end)
-	files.wait(q.peerTimeout, outputBytes*len(o.U))
+	files.wait(q.PeerTimeout, outputBytes*len(o.U))
 	s.Outputs = files.prompt(ctx)
 	for i := range s.Outputs {
 		if o := &s.Outputs[i]; q.outputHost != "" {
@@ -301,7 +301,7 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	}
 	bars := a.bars()
 	defer a.closeBars(bars)
-	bar := bars.Add(spelling.Visible(cmp.Or(q.label, w.spec.Name())), q.tol)
+	bar := bars.Add(spelling.Visible(cmp.Or(q.label, w.spec.Name())), q.Tolerance)
 	defer bar.Remove()
 	follow := plan.Watch
 	hint := ""
@@ -341,7 +341,7 @@ func endedAtOnce() error {
 // describe returns the part of the answer that is known before the run.
 func (a *app) describe(q *request, w *work) *report.Solution {
 	d, parts := w.problem.Dimension, w.partition.Parts()
-	recover, recoverWhy := launch.Recovery(q.recover, w.problem.Steps() > 0, q.spares)
+	recover, recoverWhy := launch.Recovery(q.Recover, w.problem.Steps() > 0, q.Spares)
 	return &report.Solution{
 		Problem: w.spec.Name(), N: slices.Clone(w.problem.N[:d]), Points: w.problem.Points(),
 		Scheme: w.scheme.Name(), Method: w.method.Name, MethodWhy: w.methodWhy, Order: w.order.String(),
@@ -349,7 +349,7 @@ func (a *app) describe(q *request, w *work) *report.Solution {
 		Partition: slices.Clone(parts[:d]), Recover: recover, RecoverWhy: recoverWhy,
 		Balance: w.balance, PartitionWhy: w.partitionWhy,
 		HasUpper:  w.problem.AtStep(min(1, w.problem.Steps())).Upper != nil,
-		Tolerance: q.tol, Probes: []report.Probe{}, Outputs: []report.Output{}, Seed: q.seed, Version: build.Version(),
+		Tolerance: q.Tolerance, Probes: []report.Probe{}, Outputs: []report.Output{}, Seed: q.Seed, Version: build.Version(),
 	}
 }
 

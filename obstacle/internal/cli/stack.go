@@ -12,6 +12,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/p2psap"
 )
@@ -31,7 +32,7 @@ type column struct {
 func (a *app) stackCommand() *cobra.Command {
 	var scheme, locality, network, live, tokenFile, of string
 	var protect bool
-	var add rowFlags
+	var optional rendezvous.Spec
 	c := &cobra.Command{
 		Use:   "stack",
 		Short: "Print the composition for a context, or all of Table I",
@@ -57,7 +58,7 @@ With --live it prints the current compositions of a running solve (obstacle solv
 				}
 				return a.print(run, run.Text)
 			}
-			rows, err := a.catalog.Optional(add.congestion, add.names)
+			rows, err := a.catalog.Optional(optional.Congestion, optional.Rows)
 			if err != nil {
 				return badInput(err)
 			}
@@ -91,7 +92,7 @@ With --live it prints the current compositions of a running solve (obstacle solv
 	f.StringVar(&of, "of", "", "file with the JSON of a solve (- for standard input): show its compositions")
 	f.StringVar(&scheme, "scheme", "", "sync or async")
 	f.StringVar(&locality, "locality", "", "intra (peers in one cluster) or inter (in different ones)")
-	add.add(f, a.catalog)
+	rowFlags(f, &optional, a.catalog)
 	f.BoolVar(&protect, "protect", false, "show the composite that protects frames between hosts")
 	f.StringVar(&network, "network", "", "ether, ib, shm, memory or stream (the last three use the columns of ib)")
 	return c

@@ -177,22 +177,22 @@ func (q *request) size(f *pflag.FlagSet) error {
 		return usage("%s does not state how many processes there are (%s): give --peers, or --engine none if each is to "+
 			"solve a problem of its own", t.Engine, t.Why)
 	case t.Size == 0:
-		t.Size = q.peers + q.spares
+		t.Size = q.peers + q.Spares
 	case q.peers == 0:
-		q.peers = t.Size - q.spares
+		q.peers = t.Size - q.Spares
 	}
-	if q.peers < 1 || q.peers+q.spares != q.Size {
-		return usage("--peers %d and --spares %d do not make the %d processes that %s has started (%s)", q.peers, q.spares,
+	if q.peers < 1 || q.peers+q.Spares != q.Size {
+		return usage("--peers %d and --spares %d do not make the %d processes that %s has started (%s)", q.peers, q.Spares,
 			q.Size, q.Engine, q.Why)
 	}
 	if q.Rank >= q.Size {
-		return usage("%s, but there are %d processes by --peers %d and --spares %d", q.Why, q.Size, q.peers, q.spares)
+		return usage("%s, but there are %d processes by --peers %d and --spares %d", q.Why, q.Size, q.peers, q.Spares)
 	}
-	if q.threads == 0 && q.Threads > 0 {
-		q.threads = q.Threads
+	if q.threads == 0 && q.task.Threads > 0 {
+		q.threads = q.task.Threads
 	}
-	q.spares = 0 // they join by themselves
-	q.elastic = q.elastic || q.recover != rendezvous.RecoverOff && !f.Changed("elastic")
+	q.Spares = 0 // they join by themselves
+	q.Elastic = q.Elastic || q.Recover != rendezvous.RecoverOff && !f.Changed("elastic")
 	return nil
 }
 
