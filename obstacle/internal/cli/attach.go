@@ -100,10 +100,7 @@ func (a *app) attach(ctx context.Context, f *attachFlags, keepers []string) erro
 		shown.seen.fail(err)
 		return failed(err)
 	}
-	f.request.catalog, f.request.Tolerance, f.request.Scheme = a.catalog, run.Tolerance, run.Scheme
-	if f.request.stepMode = "step"; !run.Reconfigure {
-		f.request.stepMode = "never"
-	}
+	f.request.catalog = a.catalog
 	w, err := f.request.attached(run, text, o)
 	if err != nil {
 		return failed(err)
@@ -128,17 +125,23 @@ func (a *app) attach(ctx context.Context, f *attachFlags, keepers []string) erro
 	return cmp.Or(a.answer(ctx, &f.request, w, o, steps, f.out, places), a.report(ctx, f.request.pages, f.request.PeerTimeout))
 }
 
-// attached returns the work of a run from what its leader sent.
+// attached returns the work of a run from what its leader sent, and takes the settings of the run. The time for which it
+// waits for files remains that of this process.
 func (q *request) attached(run *rendezvous.Spec, text []byte, o *launch.Outcome) (*work, error) {
 	spec, err := file.UnmarshalSpec(q.catalog.Problems, text)
 	if err != nil {
 		return nil, err
 	}
+	own := q.PeerTimeout
+	q.Spec, q.stepMode = *run, "step"
+	if q.PeerTimeout = own; !run.Reconfigure {
+		q.stepMode = "never"
+	}
 	w := &work{
 		spec: spec, partition: run.Partition, method: run.Method, order: run.Order, threads: run.Threads,
 		balance: "off", peers: len(o.Hosts),
 	}
-	if run.Balance {
+	if run.Balance || run.BalanceParts {
 		w.balance = "on"
 	}
 	if w.problem, err = spec.Build(run.N); err != nil {

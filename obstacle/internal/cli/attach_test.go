@@ -3,11 +3,16 @@ package cli
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // The process that leads a run is looked for at all keepers in turn, and where they say that it is.
@@ -59,4 +64,27 @@ func TestUnfoundLeader(t *testing.T) {
 		" (other keepers may still be there: give the addresses of all)")
 	s = newLeaderSearch([]string{"a"})
 	require.EqualError(t, s.failed(driver.ErrUnauthenticated), driver.ErrUnauthenticated.Error(), "the secret is wrong")
+}
+
+// The answer of a run that another process has started tells the settings of that run.
+func TestAttachedRunsKeepTheirSettings(t *testing.T) {
+	membrane, err := file.Open(nil, "membrane", nil)
+	require.NoError(t, err)
+	cut, err := problem.Slabs([3]int{4, 4, 4}, 2, nil)
+	require.NoError(t, err)
+	run := rendezvous.Spec{
+		Problem: "membrane", N: [3]int{4, 4, 4}, Partition: cut, Scheme: "sync", Method: problem.MethodConfig{Name: problem.SOR},
+		Tolerance: 1e-7, Seed: 5, Recover: rendezvous.RecoverExact, BalanceParts: true, PeerTimeout: time.Hour, Threads: 2,
+	}
+	a := &app{catalog: catalog.New()}
+	q := &request{Spec: rendezvous.Spec{PeerTimeout: time.Second}, catalog: a.catalog}
+	w, err := q.attached(&run, membrane.Marshal(), &launch.Outcome{Hosts: make([]rendezvous.Member, 2)})
+	require.NoError(t, err)
+	s := a.describe(q, w)
+	require.Equal(t, rendezvous.RecoverExact, s.Recover)
+	require.EqualValues(t, 5, s.Seed)
+	require.Equal(t, "on", s.Balance)
+	require.Equal(t, 1e-7, s.Tolerance)
+	require.Equal(t, "never", q.stepMode)
+	require.Equal(t, time.Second, q.PeerTimeout, "for files of this process")
 }

@@ -154,7 +154,7 @@ func (a *app) answerInstead(
 		return failed(errors.New(o.Failure))
 	}
 	q := *s.request
-	q.Tolerance, q.Scheme, q.saver = run.Tolerance, run.Scheme, nil
+	q.saver = nil
 	w, err := q.attached(run, problem, o)
 	if err != nil {
 		return failed(err)
