@@ -36,12 +36,12 @@ func (r *run) outcome() *Outcome {
 		}
 	}
 	o := &Outcome{
-		U: r.vector(), Refused: r.server.Refused(), Setup: r.started.Sub(r.begin), Gather: time.Since(r.started),
+		U: r.vector(), Refused: r.server.Refused(), Setup: r.started.Sub(r.begin), Gather: r.now,
 		Losses: r.losses, Moves: r.moves, Parts: max(r.Parts, 1),
 	}
 	o.Run = o.Gather
-	if !r.verdict.IsZero() {
-		o.Run = r.verdict.Sub(r.started)
+	if r.verdict > 0 {
+		o.Run = r.verdict
 	}
 	for _, m := range r.members {
 		res := rendezvous.Result{Points: m.final.Points(), Lost: -1, Residual: nullable.NaN()}

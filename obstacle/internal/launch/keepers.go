@@ -182,7 +182,7 @@ func (r *run) record() {
 		return
 	}
 	rec := rendezvous.Record{
-		Term: r.term, Run: r.name, Key: r.key[:], Spec: r.Spec, ElapsedMS: time.Since(r.started).Milliseconds(),
+		Term: r.term, Run: r.name, Key: r.key[:], Spec: r.Spec, ElapsedMS: r.now.Milliseconds(),
 		Losses: losses, Checkpoint: r.Checkpoint,
 	}
 	for _, m := range r.members {

@@ -92,7 +92,8 @@ type run struct {
 	key      driver.Key // of the control channels
 	begin    time.Time
 	started  time.Time
-	verdict  time.Time // arrival of the last result
+	now      time.Duration // of the event that is handled, since started; decisions read no clock
+	verdict  time.Duration // of the last result; 0: none
 	server   *rendezvous.Server
 	members  []*member
 	starting []*member // spare peers that have not joined
@@ -189,18 +190,13 @@ func (r *run) monitor() {
 	for !r.finished() {
 		select {
 		case o := <-r.events:
+			r.now = time.Since(r.started)
 			r.handle(o)
 		case <-tick.C:
-			r.checkKeepers()
-			r.checkRecovery()
-			r.checkMoves()
-			r.checkCapture()
-			r.checkSample()
-			if r.checkSilence(); r.ticksLeft == 1 {
-				r.failOverdue()
+			r.now = time.Since(r.started)
+			if r.check() {
 				return
 			}
-			r.ticksLeft = max(r.ticksLeft-1, 0)
 			if limit--; limit == 0 {
 				r.stop()
 			}
@@ -212,6 +208,21 @@ func (r *run) monitor() {
 			return
 		}
 	}
+}
+
+// check makes the decisions that are due at a tick. It reports whether the run ends because peers are overdue.
+func (r *run) check() (overdue bool) {
+	r.checkKeepers()
+	r.checkRecovery()
+	r.checkMoves()
+	r.checkCapture()
+	r.checkSample()
+	if r.checkSilence(); r.ticksLeft == 1 {
+		r.failOverdue()
+		return true
+	}
+	r.ticksLeft = max(r.ticksLeft-1, 0)
+	return false
 }
 
 // finished reports whether every peer has sent its result or is gone.
@@ -309,7 +320,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 			r.beat.Residual = res
 		}
 		if m.rank == 0 {
-			r.beat.Elapsed = time.Since(r.started)
+			r.beat.Elapsed = r.now
 			r.Status.update(func(s *State) { s.Progress = r.beat })
 			if r.Watch != nil {
 				r.Watch(r.beat)
@@ -331,7 +342,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 			m.received = 0 // the block belongs to a former epoch, too
 			return
 		}
-		r.verdict = time.Now()
+		r.verdict = r.now
 		if msg.Placed && (r.Answer == nil || m.child == nil) {
 			m.gone = true
 			m.conn.Close()

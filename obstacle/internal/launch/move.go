@@ -115,7 +115,7 @@ func (r *run) places() (parts []placement.Part, processes []placement.Process) {
 // decideMoves asks processes for peers to which parts move.
 func (r *run) decideMoves() {
 	parts, processes := r.places()
-	now := time.Since(r.started)
+	now := r.now
 	moves := r.balancer.Decide(now, now, parts, processes)
 	if len(r.leaving) > 0 && r.stuck(moves, parts) {
 		return
@@ -209,7 +209,7 @@ func (r *run) beginMoves() {
 			r.dropMove(h)
 			continue
 		}
-		h.at = time.Since(r.started)
+		h.at = r.now
 		h.known = r.series != nil || r.exact()
 		r.members[h.rank] = to
 		r.handing = append(r.handing, h)
@@ -329,7 +329,7 @@ func (r *run) endMoves() {
 	if len(r.handing) == 0 {
 		return
 	}
-	now := time.Since(r.started)
+	now := r.now
 	var moves []placement.Move
 	at := now
 	for _, h := range r.handing {
@@ -392,5 +392,5 @@ func (r *run) measure(m *member, b *rendezvous.Beat) {
 			points, busy = points+q.relaxed, busy+q.busy
 		}
 	}
-	meter.Add(time.Since(r.started), points, time.Duration(busy*float64(time.Second)))
+	meter.Add(r.now, points, time.Duration(busy*float64(time.Second)))
 }

@@ -123,7 +123,7 @@ func (r *run) lose(m *member, f failure) {
 	for _, q := range r.lostWith(m, f) {
 		q.lost = true
 		l := &Loss{
-			Rank: q.rank, Why: f.text, Detected: time.Since(r.started).Seconds(), Recovered: nullable.NaN(),
+			Rank: q.rank, Why: f.text, Detected: r.now.Seconds(), Recovered: nullable.NaN(),
 			Residual: nullable.NaN(), From: nullable.NaN(), FromStep: nullable.NaN(), sweep: r.sweeps(),
 		}
 		r.Log.Warn().Int("rank", q.rank).Int("epoch", r.epoch+1).Msg(f.text + ": recovering")
@@ -314,7 +314,7 @@ func (r *run) assign(m *member, now *roster) {
 		a.MaxSweeps = max(1, r.MaxSweeps-min(r.MaxSweeps, r.begun().sweeps))
 	}
 	if r.MaxTime > 0 {
-		a.MaxTime = max(time.Millisecond, r.MaxTime-time.Since(r.started))
+		a.MaxTime = max(time.Millisecond, r.MaxTime-r.now)
 	}
 	switch {
 	case r.series != nil:
@@ -407,7 +407,7 @@ func (r *run) unreachable(m *member, msg *rendezvous.Unreachable) {
 // recovered ends a recovery.
 func (r *run) recovered() {
 	r.active, r.settled = false, r.epoch
-	at := time.Since(r.started).Seconds()
+	at := r.now.Seconds()
 	for _, l := range r.open {
 		l.Recovered = nullable.Number(at)
 		r.Status.update(func(s *State) { delete(s.Lost, l.Rank) })

@@ -69,7 +69,7 @@ func (r *run) receiveSample(m *member, msg *rendezvous.Captured, values []float6
 
 func (r *run) endSample() {
 	at := r.beat
-	at.Elapsed = time.Since(r.started)
+	at.Elapsed = r.now
 	r.Samples.Take(r.sample.Sample, r.sample.u, at)
 	r.sample.u, r.sample.awaited = nil, nil
 }
