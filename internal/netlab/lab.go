@@ -154,6 +154,18 @@ func (l *Lab) ends(a, b *Host) (ends [2]End) {
 }
 
 func createVeth(a, b End, w Wire) error {
+	if err := addVeth(a, b, w); err != nil {
+		return err
+	}
+	for _, e := range []End{a, b} {
+		if err := e.setAddresses(w); err != nil {
+			return fmt.Errorf("on %s: %w", e.Host.Name, err)
+		}
+	}
+	return nil
+}
+
+func addVeth(a, b End, w Wire) error {
 	w.MTU = cmp.Or(w.MTU, 1500)
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = a.Interface, w.MTU
@@ -163,12 +175,60 @@ func createVeth(a, b End, w Wire) error {
 	if err := a.Host.handle.LinkAdd(veth); err != nil {
 		return fmt.Errorf("veth: %w", err)
 	}
-	for _, e := range []End{a, b} {
-		if err := e.setAddresses(w); err != nil {
-			return fmt.Errorf("on %s: %w", e.Host.Name, err)
+	return nil
+}
+
+// Switch connects hosts by an Ethernet switch and returns their ends, which have the addresses 10.77.w.1, .2 … and
+// fd77:w::1, ::2 …, where w counts with the wires of the lab.
+func (l *Lab) Switch(hosts ...*Host) []End {
+	l.tb.Helper()
+	s := l.Host("switch")
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = "bridge"
+	bridge := &netlink.Bridge{LinkAttrs: attrs}
+	if err := s.handle.LinkAdd(bridge); err != nil {
+		l.tb.Fatalf("netlab: bridge: %v", err)
+	}
+	if err := s.up(attrs.Name); err != nil {
+		l.tb.Fatalf("netlab: %v", err)
+	}
+	l.wires++
+	out := make([]End, len(hosts))
+	for i, h := range hosts {
+		port := End{Host: s, Interface: fmt.Sprintf("port%d", i)}
+		out[i] = End{
+			Host: h, Interface: fmt.Sprintf("wire%d", h.wires), IPv4: netip.AddrFrom4([4]byte{10, 77, byte(l.wires), byte(i + 1)}),
+			IPv6: netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x77, 3: byte(l.wires), 15: byte(i + 1)}),
+		}
+		h.wires++
+		if err := plug(port, out[i], bridge); err != nil {
+			l.tb.Fatalf("netlab: wire of %s to the switch: %v", h.Name, err)
 		}
 	}
-	return nil
+	return out
+}
+
+// plug connects an end to a port of a bridge.
+func plug(port, end End, bridge *netlink.Bridge) error {
+	if err := addVeth(port, end, Wire{}); err != nil {
+		return err
+	}
+	if err := port.join(bridge); err != nil {
+		return err
+	}
+	return end.setAddresses(Wire{})
+}
+
+// join makes an interface a port of a bridge.
+func (e End) join(bridge *netlink.Bridge) error {
+	link, err := e.Host.handle.LinkByName(e.Interface)
+	if err != nil {
+		return err
+	}
+	if err := e.Host.handle.LinkSetMaster(link, bridge); err != nil {
+		return fmt.Errorf("%s: %w", e.Interface, err)
+	}
+	return e.Host.up(e.Interface)
 }
 
 // setAddresses sets the addresses and the rate of an interface and brings it up.

@@ -41,6 +41,7 @@ type member struct {
 	lost       bool    // another peer has taken its place
 	moved      bool    // another process runs its part
 	awaited    bool    // a process is about to join in place of the peer that was lost before
+	host       *member // the peer whose process was asked to be that process; nil: none
 	attempts   int     // to find one
 	asked      bool    // to be a keeper
 	declined   bool    // it cannot be one

@@ -69,21 +69,22 @@ const (
 
 // recovery is the state of the epochs of a run. Epoch 0 begins with Start; every loss begins the next one.
 type recovery struct {
-	epoch     int
-	settled   int            // newest epoch in which all peers have relaxed
-	idleTicks int            // ticks without an event of the epoch
-	active    bool           // some peer does not relax yet in this epoch
-	losses    []*Loss        // of the run
-	open      []*Loss        // from which the run has not recovered
-	fruitless map[int]int    // losses of a rank since the run has made a sweep
-	after     int            // time steps that are complete at the beginning of the epoch
-	newest    uint64         // sweeps of the run at the last loss
-	spares    []*member      // that wait
-	retired   []*member      // lost
-	preferred *member        // whose process takes the place of a lost peer; nil: the one that runs the fewest
-	faces     []*member      // from which values are awaited
-	unvalued  []problem.Box  // boxes without values, at the beginning of the epoch
-	around    []surroundings // values beside them
+	epoch       int
+	settled     int             // newest epoch in which all peers have relaxed
+	idleTicks   int             // ticks without an event of the epoch
+	active      bool            // some peer does not relax yet in this epoch
+	losses      []*Loss         // of the run
+	open        []*Loss         // from which the run has not recovered
+	fruitless   map[int]int     // losses of a rank since the run has made a sweep
+	after       int             // time steps that are complete at the beginning of the epoch
+	newest      uint64          // sweeps of the run at the last loss
+	spares      []*member       // that wait
+	retired     []*member       // lost
+	silentHosts map[string]bool // on which a peer has fallen silent, in this recovery
+	preferred   *member         // whose process takes the place of a lost peer; nil: the one that runs the fewest
+	faces       []*member       // from which values are awaited
+	unvalued    []problem.Box   // boxes without values, at the beginning of the epoch
+	around      []surroundings  // values beside them
 
 	resumption *resumption // of the epoch; nil: not decided yet
 	beginning  *beginning  // of an epoch; see begun
@@ -131,6 +132,12 @@ func (r *run) lose(m *member, f failure) {
 		r.Status.update(func(s *State) { s.lose(q.rank) })
 		r.retire(q)
 		r.members[q.rank] = q.successor()
+		if f.weight == silent && q.child == nil {
+			if r.silentHosts == nil {
+				r.silentHosts = map[string]bool{}
+			}
+			r.silentHosts[q.join.Host] = true
+		}
 	}
 	r.reportEpoch()
 	r.nextEpoch()
@@ -237,6 +244,7 @@ func (r *run) beginEpoch() {
 		}
 	}
 	r.beginMoves()
+	r.askAgain()
 	for _, m := range r.members {
 		if m.conn == nil && !m.awaited {
 			r.replace(m)
@@ -416,6 +424,7 @@ func (r *run) recovered() {
 		r.Log.Info().Int("epoch", r.epoch).Float64("seconds", at-r.open[n-1].Detected).Msg("recovered: all peers relax again")
 	}
 	r.open = nil
+	clear(r.silentHosts)
 	r.endMoves()
 	r.reportEpoch()
 	for _, m := range r.members {

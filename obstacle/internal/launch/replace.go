@@ -2,27 +2,75 @@ package launch
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
 // replace puts another process in the place of a lost peer: a spare one; or a new one, on the host of the launcher if it
-// started the peers and can start another, else in the process of the peer that has the fewest.
+// started the peers and can start another, else in the process of the peer that has the fewest. Processes on hosts that
+// may have been lost, too, come last.
 func (r *run) replace(m *member) {
-	m.quietTicks, m.attempts, m.awaited = 0, m.attempts+1, true
+	m.quietTicks, m.attempts, m.awaited, m.host = 0, m.attempts+1, true, nil
 	if q := r.companion(m); q != nil {
 		r.by(m, "with peer "+strconv.Itoa(q.rank))
-		if q.conn != nil {
+		if m.host = q; q.conn != nil {
 			q.notify(rendezvous.Host{Rank: m.rank})
 		} else {
 			q.guests = append(q.guests, m.rank)
 		}
 		return
 	}
-	for len(r.spares) > 0 {
-		s := r.spares[0]
-		r.spares = r.spares[1:]
+	if r.seatSpare(m, false) {
+		return
+	}
+	if r.Spawn != nil {
+		err := r.start(m, m.rank)
+		if err == nil {
+			r.by(m, "new "+m.String())
+			return
+		}
+		r.Log.Warn().Err(err).Int("rank", m.rank).Msg("cannot start a peer in place of a lost one: another one's process runs it")
+	}
+	least := r.preferred
+	for _, last := range []func(q *member) bool{ // of the processes that are left
+		func(q *member) bool { return r.leaving[processOf(q)] || r.doubts(q) },
+		func(q *member) bool { return r.leaving[processOf(q)] },
+		func(*member) bool { return false }, // if all processes leave, the run ends after the recovery
+	} {
+		for _, q := range r.members {
+			free := q.conn != nil && (q.child == nil || r.Spawn != nil) && !q.lost && !last(q)
+			if free && r.preferred == nil && (least == nil || r.parts(q) < r.parts(least)) {
+				least = q
+			}
+		}
+		if least != nil {
+			break
+		}
+	}
+	if (least == nil || r.preferred == nil && r.doubts(least)) && r.seatSpare(m, true) {
+		return
+	}
+	if least == nil {
+		m.awaited = false // the next epoch tries again
+		return
+	}
+	m.host = least
+	least.notify(rendezvous.Host{Rank: m.rank})
+	r.by(m, "process of "+least.String())
+}
+
+// seatSpare puts a spare peer in the place of a lost one and reports whether there was one, on a host that may have been
+// lost, too, only if doubtful is true.
+func (r *run) seatSpare(m *member, doubtful bool) bool {
+	for {
+		i := slices.IndexFunc(r.spares, func(s *member) bool { return doubtful || !r.doubts(s) })
+		if i < 0 {
+			return false
+		}
+		s := r.spares[i]
+		r.spares = slices.Delete(r.spares, i, i+1)
 		label, err := r.label(m.rank, s.conn, s.join)
 		if s.rank = m.rank; err == nil {
 			err = r.seat(s, s.conn, s.join, label)
@@ -36,34 +84,28 @@ func (r *run) replace(m *member) {
 		s.box, s.final, s.sweep, s.attempts, s.former, s.carried = m.box, m.final, m.sweep, m.attempts, m.former, m.carried
 		r.members[m.rank] = s
 		r.by(s, "spare "+s.String())
-		return
+		return true
 	}
-	if r.Spawn != nil {
-		err := r.start(m, m.rank)
-		if err == nil {
-			r.by(m, "new "+m.String())
-			return
+}
+
+// doubts reports whether the host of a process may have been lost: a peer there has fallen silent, or is about to be
+// suspected.
+func (r *run) doubts(q *member) bool {
+	return r.silentHosts[q.join.Host] || slices.ContainsFunc(r.members, func(m *member) bool {
+		return m.conn != nil && m.child == nil && m.join.Host == q.join.Host && m.quietTicks > r.ticks(r.Suspect/2)
+	})
+}
+
+// askAgain gives up the requests to processes that were lost before the peers for which they were asked have joined.
+func (r *run) askAgain() {
+	for _, m := range r.members {
+		lost := func() bool {
+			return !slices.ContainsFunc(r.members, func(q *member) bool { return q.conn != nil && processOf(q) == processOf(m.host) })
 		}
-		r.Log.Warn().Err(err).Int("rank", m.rank).Msg("cannot start a peer in place of a lost one: another one's process runs it")
-	}
-	least := r.preferred
-	for _, leaving := range []bool{false, true} { // if all processes leave, the run ends after the recovery
-		for _, q := range r.members {
-			free := q.conn != nil && (q.child == nil || r.Spawn != nil) && !q.lost && (leaving || !r.leaving[processOf(q)])
-			if free && r.preferred == nil && (least == nil || r.parts(q) < r.parts(least)) {
-				least = q
-			}
-		}
-		if least != nil {
-			break
+		if m.conn == nil && m.host != nil && m.host.conn != nil && lost() {
+			m.awaited, m.host, m.attempts = false, nil, m.attempts-1
 		}
 	}
-	if least == nil {
-		m.awaited = false // the next epoch tries again
-		return
-	}
-	least.notify(rendezvous.Host{Rank: m.rank})
-	r.by(m, "process of "+least.String())
 }
 
 // companion returns a peer that was lost with a peer and has got a process of its own, nil if there is none. The process
@@ -78,10 +120,13 @@ func (r *run) companion(m *member) *member {
 	return nil
 }
 
-// parts returns how many peers the process of a peer runs.
+// parts returns how many peers the process of a peer runs, or was asked to run.
 func (r *run) parts(m *member) (n int) {
 	for _, q := range r.members {
-		if q.conn != nil && q.join.Host == m.join.Host && q.join.Pid == m.join.Pid {
+		if q.conn == nil {
+			q = q.host
+		}
+		if q != nil && q.conn != nil && processOf(q) == processOf(m) {
 			n++
 		}
 	}

@@ -3,12 +3,17 @@ package launch
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // actor is a process that a plan has started, whose part a player plays.
@@ -43,4 +48,68 @@ func TestReplacementThatCannotBeStarted(t *testing.T) {
 	all[1].conn.Close()
 	all[0].expect(rendezvous.KindEpoch)
 	require.Equal(t, rendezvous.Host{Rank: 1}, all[0].expect(rendezvous.KindHost))
+}
+
+// hostsOf returns a run with a peer on each of some hosts, which all relax.
+func hostsOf(t *testing.T, n int) *run {
+	t.Helper()
+	r := watched(time.Second, n)
+	p := rehearsalPlan(t)
+	r.Catalog, r.Problem, r.ProblemSpec, r.Scheme, r.Recover = p.Catalog, p.Problem, p.ProblemSpec, "sync", rendezvous.RecoverLocal
+	r.Suspect, r.Status, r.ctx = 100*time.Millisecond, &Status{}, t.Context()
+	cut, err := problem.Slabs(p.Problem.N, n, nil)
+	require.NoError(t, err)
+	r.Partition = cut
+	for rank, m := range r.members {
+		m.box, m.valued, m.sweep = cut.Box(iterate.Rank(rank)), true, 5
+		m.conn = rendezvous.NewConn(idle(t), 0)
+		m.join = rendezvous.Join{Host: fmt.Sprintf("host %d", rank), Pid: 7}
+	}
+	return r
+}
+
+// asked returns the ranks that the processes of peers were asked to run.
+func (r *run) asked() map[int][]int {
+	out := map[int][]int{}
+	for _, m := range r.members {
+		for msg := m.next(); msg != nil; msg = m.next() {
+			if h, is := msg.(rendezvous.Host); is {
+				out[m.rank] = append(out[m.rank], h.Rank)
+			}
+		}
+	}
+	return out
+}
+
+// A process that was asked to run the part of a lost peer is lost, too, before that part has joined: the next process is
+// asked at once. The parts of hosts that fall silent together go to none of them.
+func TestHostsThatAreLostTogether(t *testing.T) {
+	lost := func(r *run, rank int) {
+		r.lose(r.members[rank], failure{silent, rank, "silent"})
+	}
+	r := hostsOf(t, 4)
+	lost(r, 0)
+	require.Equal(t, map[int][]int{1: {0}}, r.asked())
+	lost(r, 1)
+	require.Equal(t, map[int][]int{2: {0}, 3: {1}}, r.asked())
+	require.Equal(t, 1, r.members[0].attempts, "the first request does not count")
+
+	r = hostsOf(t, 4)
+	r.members[1].quietTicks = r.ticks(r.Suspect)
+	lost(r, 0)
+	require.Equal(t, map[int][]int{2: {0}}, r.asked(), "host 1 is silent, too")
+
+	r = hostsOf(t, 4)
+	r.members[3].join.Host = "host 0"
+	spare := &member{conn: rendezvous.NewConn(idle(t), 0), join: rendezvous.Join{Host: "host 0", Pid: 8}}
+	r.spares = []*member{spare}
+	lost(r, 0)
+	require.Equal(t, map[int][]int{1: {0}}, r.asked(), "neither the spare peer nor peer 3 has a host that is heard")
+	require.Equal(t, []*member{spare}, r.spares)
+
+	r = hostsOf(t, 2)
+	r.spares = []*member{{conn: rendezvous.NewConn(stream{Reader: strings.NewReader("")}, 0), join: rendezvous.Join{Host: "host 0", Pid: 8}}}
+	r.members[1].quietTicks = r.ticks(r.Suspect)
+	lost(r, 0)
+	require.Empty(t, r.spares, "there is no better one")
 }
