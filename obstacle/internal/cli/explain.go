@@ -102,7 +102,7 @@ func (a *app) explainSolve(ctx context.Context, s *solveFlags, f *pflag.FlagSet,
 		Problem: w.spec.Describe(), N: slices.Clone(n[:d]), Unknowns: w.problem.Points(), Stencil: 2*d + 1,
 		TimeSteps: w.problem.Steps(), Tolerance: q.tol, AtLeast: memoryAtLeast(w),
 		HostMemory: nullable.Measured(int64(host.Memory())), Warnings: append([]string{}, w.problem.Warnings()...), //nolint:gosec // below 2⁶³
-		Next: "obstacle solve " + spelling.Word(ref) + repeated(f),
+		Next: "obstacle solve " + spelling.File(ref) + repeated(f),
 	}
 	for x := range d {
 		e.Spacing = append(e.Spacing, w.problem.Spacing(x))

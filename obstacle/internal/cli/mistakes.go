@@ -128,7 +128,8 @@ func checkProblemFile(ref string) error {
 		return nil
 	}
 	if _, err := os.Stat(ref); errors.Is(err, fs.ErrNotExist) {
-		return usage("%s: there is no such file%s; obstacle init %s writes one to start from", ref, similarFile(ref), ref)
+		return usage("%s: there is no such file%s; obstacle init %s writes one to start from", ref, similarFile(ref),
+			spelling.File(ref))
 	}
 	return nil
 }

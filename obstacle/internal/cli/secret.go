@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/internal/input"
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
@@ -102,7 +103,7 @@ func (a *app) secret(ctx context.Context, name string) ([]byte, error) {
 	}
 	line, err := a.readLine(ctx, "--secret-file", name, maxSecret)
 	if err != nil {
-		return nil, openMistake("--secret-file", name, err, "obstacle secret "+name+" makes one")
+		return nil, openMistake("--secret-file", name, err, "obstacle secret "+spelling.File(name)+" makes one")
 	}
 	secret := []byte(strings.TrimSpace(string(line)))
 	if len(secret) < minSecret {

@@ -42,7 +42,8 @@ function drawNumbers(run) {
 // attachCommand returns the command that shows a run whose program is lost, "" if there is none.
 function attachCommand(run) {
   const keepers = (run.state.keepers || []).filter(k => k !== run.state.leader);
-  return run.info.attach && keepers.length ? `obstacle attach ${keepers.join(" ")} ${run.info.attach}` : "";
+  const shown = keepers.map(k => k.startsWith("[") ? `'${k}'` : k).join(" ");
+  return run.info.attach && keepers.length ? `obstacle attach ${shown} ${run.info.attach}` : "";
 }
 
 // drawLeader says which process leads the run, and how it is shown if that is lost.
