@@ -28,6 +28,9 @@ const defaultKeepers = 3
 
 // plan returns the plan of a run and how its peers are started.
 func (a *app) plan(ctx context.Context, q *request, w *work) (launch.Plan, error) {
+	if err := q.trace.checkRanks(w.partition.Peers()); err != nil {
+		return launch.Plan{}, err
+	}
 	p := launch.Plan{
 		Catalog: a.catalog, Spec: w.spec, Problem: w.problem, Partition: w.partition, Initial: w.initial,
 		After: w.after, PartitionWhy: w.partitionWhy, MethodWhy: w.methodWhy,
@@ -166,7 +169,15 @@ func (a *app) routines(q *request, p launch.Plan, adapters []rail.Host, listen s
 			o.Answer = func(int) ([]float64, error) { return p.Answer, nil }
 		}
 		return spawn.Go(ctx, func(ctx context.Context) error {
-			return q.trace.recorded(traceName(q.trace.file, rank), &o, a.log, func() error { return peer.Run(ctx, o) })
+			var ran error
+			err := q.trace.recorded(traceName(q.trace.file, rank), &o, a.log, func() error {
+				ran = peer.Run(ctx, o)
+				return ran
+			})
+			if err != nil && ran == nil {
+				a.log.Warn().Err(err).Int("rank", rank).Msg("the trace was not written")
+			}
+			return err
 		}), nil
 	}
 }

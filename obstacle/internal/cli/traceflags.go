@@ -55,6 +55,23 @@ func (t *traceFlags) check() error {
 	return nil
 }
 
+// checkRanks returns an error if the files of that many peers could not be written.
+func (t *traceFlags) checkRanks(peers int) error {
+	if t.file == "" {
+		return nil
+	}
+	if output.IsDevice(t.file) {
+		return usage("--trace %s is a pipe or a device, and every peer writes a file of its own: make %s of pipes, or give "+
+			"the name of a file", t.file, traceName(t.file, 0)+" and so on")
+	}
+	for rank := range peers {
+		if name := traceName(t.file, rank); isDirectory(name) {
+			return usage("--trace %s: %s, the file of peer %d, is a directory", t.file, name, rank)
+		}
+	}
+	return checkWritable(traceName(t.file, 0))
+}
+
 func (t *traceFlags) options() trace.Options {
 	return trace.Options{Bytes: t.mib << 20, FrameBytes: t.frames, Steps: t.steps}
 }
