@@ -88,6 +88,9 @@ func (a *app) explainSolve(ctx context.Context, s *solveFlags, f *pflag.FlagSet,
 	if _, err := probePoints(s.probes, w.problem); err != nil {
 		return nil, badInput(err)
 	}
+	if _, err := newRecorder(w, s.out, s.outEvery, q.peerTimeout); err != nil {
+		return nil, err
+	}
 	if q.rendezvous == "" {
 		p := launch.Plan{
 			Catalog: a.catalog, Problem: w.problem, Partition: w.partition, Scheme: q.scheme, Method: w.method,

@@ -93,6 +93,9 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	if err := checkWords("protect", f.Protect); err != nil {
 		return err
 	}
+	if f.answer < 0 {
+		return usage("--answer %d: want a file descriptor; it is reserved for obstacle solve", f.answer)
+	}
 	if len(f.params) > 0 && f.problem == "" {
 		return usage("--param %s needs --problem, the problem whose parameter it is", f.params[0])
 	}
