@@ -81,8 +81,9 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 		return usage("obstacle peer needs --rendezvous HOST:PORT and --secret-file FILE; see obstacle peer --help")
 	}
 	all := strings.Split(f.Rendezvous, ",")
-	for _, address := range all {
-		if err := checkAddress("--rendezvous", address); err != nil {
+	for i := range all {
+		all[i] = strings.TrimSpace(all[i])
+		if err := checkAddress("--rendezvous", all[i]); err != nil {
 			return err
 		}
 	}

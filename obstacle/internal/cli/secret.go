@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -61,7 +62,7 @@ func (a *app) newSecret(name string) error {
 		return usage("%s exists already: name another file, or delete it first", name)
 	}
 	if err != nil {
-		return failed(err)
+		return cmp.Or(checkWritable(name), failed(err))
 	}
 	_, err = fmt.Fprintln(f, base64.StdEncoding.EncodeToString(secret[:]))
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {

@@ -65,8 +65,8 @@ func (a *app) liveRun(ctx context.Context, address, tokenFile, file string) (*re
 		}
 		return live, nil
 	}
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return nil, usage("--live %q: want the HOST:PORT of obstacle solve --status", address)
+	if err := checkAddress("--live", address); err != nil {
+		return nil, err
 	}
 	stopped, stop := stoppable(ctx)
 	defer stop()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/rs/zerolog"
@@ -49,6 +50,8 @@ func (t *traceFlags) check() error {
 		return usage("--trace-size %d: want 1 to %d MiB", t.mib, trace.MaxBytes>>20)
 	case t.frames < 0 || t.frames > trace.MaxFrameBytes:
 		return usage("--trace-frames %d: want 0 to %d bytes", t.frames, trace.MaxFrameBytes)
+	case strings.HasSuffix(t.file, string(filepath.Separator)):
+		return usage("--trace %s names a directory: give a file", t.file)
 	case t.file != "" && !isDirectory(dir):
 		return usage("--trace %s: there is no directory %s", t.file, dir)
 	}
