@@ -160,7 +160,8 @@ func TestLossBetweenClusters(t *testing.T) {
 			at := filepath.Join(t.TempDir(), "u.npy")
 			secret := secretFile(t, "the secret of this run")
 			r := startIn(t, link.A.Host.Do, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--peers", fmt.Sprint(peers), "--clusters", "2",
-				"--scheme", scheme, "--rendezvous", net.JoinHostPort(link.A.IPv4.String(), "0"), "--secret-file", secret, "--out", at, "--format", "json")
+				"--scheme", scheme, "--rendezvous", net.JoinHostPort(link.A.IPv4.String(), "0"), "--secret-file", secret, "--out", at, "--format", "json",
+				"--suspect", "1m") // the test's thread that forwards packets may be late for a second
 			address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 			var all []*running
 			for rank := range peers {

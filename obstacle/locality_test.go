@@ -24,7 +24,7 @@ func sessionsBetween(t *testing.T, a, b netlab.End, args ...string) []report.Ses
 	secret := secretFile(t, "the secret of this run")
 	here, there := a.IPv4.String(), b.IPv4.String()
 	r := startIn(t, a.Host.Do, append([]string{"solve", "membrane", "--n", "6", "--tol", "1e-2", "--peers", "2",
-		"--rendezvous", net.JoinHostPort(here, "0"), "--secret-file", secret, "--format", "json"}, args...)...)
+		"--rendezvous", net.JoinHostPort(here, "0"), "--secret-file", secret, "--format", "json", "--suspect", "1m"}, args...)...)
 	address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 	near := startIn(t, a.Host.Do, "peer", "--rendezvous", address, "--listen", here, "--secret-file", secret)
 	r.said(`"peer joined"`) // as rank 0

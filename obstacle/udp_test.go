@@ -41,7 +41,7 @@ func newUDPLab(t *testing.T, ways []netlab.Direction, blocked bool, args ...stri
 	a, b := u.link.A, u.link.B
 	u.launcher = startIn(t, a.Host.Do, append([]string{"solve", "membrane", "--n", "24", "--method", "richardson",
 		"--peers", "2", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret, "--format", "json",
-		"--log-level", "info"}, args...)...)
+		"--log-level", "info", "--suspect", "1m"}, args...)...) // the test's thread that forwards packets may be late for a second
 	address := u.launcher.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 	for seat, e := range []netlab.End{a, b} {
 		u.peers = append(u.peers, startIn(t, e.Host.Do, "peer", "--rendezvous", address, "--listen", e.IPv4.String(),

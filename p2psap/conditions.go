@@ -47,6 +47,7 @@ type SessionInfo struct {
 	Changes          uint32        // of composition since the session was opened
 	LastPause        time.Duration // of the last change: from both ends' proposals until messages went on
 	SegmentSize      int           // payload of the largest segment, bytes
+	FrameBytes       int           // largest frame, as the link takes it or as the path is known to carry it
 	MessagesSent     uint64
 	BytesSent        uint64 // payload of messages
 	SegmentsSent     uint64

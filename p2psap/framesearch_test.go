@@ -105,4 +105,7 @@ func TestPathShrinksOneWay(t *testing.T) {
 	play(5 * time.Minute)
 	require.Equal(t, changes, s.info.Changes)
 	require.Equal(t, s.channel.frameBytes, b.n.session(b.id).channel.frameBytes)
+	info, err := a.n.Info(a.id)
+	require.NoError(t, err)
+	require.Equal(t, s.channel.frameBytes, info.FrameBytes)
 }

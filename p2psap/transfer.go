@@ -334,7 +334,7 @@ func (n *Node) Info(id SessionID) (SessionInfo, error) {
 		i.PathDown = s.peer.paths.Base.Reason
 	}
 	if s.channel != nil {
-		i.SegmentSize = s.channel.composite.MaxPayload()
+		i.SegmentSize, i.FrameBytes = s.channel.composite.MaxPayload(), s.channel.frameBytes
 		if most := s.channel.cells.segmentBytes; most != nil {
 			i.SegmentSize = *most
 		}

@@ -138,8 +138,11 @@ func Write(path string, s Solution) error {
 }
 
 // Replace writes a temporary file and renames it to path when it is complete. After an error an existing file
-// is unchanged.
+// is unchanged. It replaces neither a folder nor a pipe.
 func Replace(path string, write func(io.Writer) error) (err error) {
+	if err := writable(path); err != nil {
+		return err
+	}
 	var f *os.File
 	defer func() {
 		if err == nil {

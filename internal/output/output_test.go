@@ -312,6 +312,18 @@ func TestReplaceIsAllOrNothing(t *testing.T) {
 	require.Len(t, left, 1)
 }
 
+// A file beside the one that is named, such as an array of .xdmf, replaces neither a folder nor a device.
+func TestReplaceKeepsWhatIsNoFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.xdmf")
+	array := strings.TrimSuffix(path, XDMFExtension) + ".contact.npy"
+	require.NoError(t, os.Symlink(os.DevNull, array))
+	require.ErrorContains(t, Write(path, sample(2)), array+": it is not a regular file")
+	require.NoFileExists(t, path)
+	kept, err := os.Readlink(array)
+	require.NoError(t, err)
+	require.Equal(t, os.DevNull, kept)
+}
+
 func TestReadInitialRefusals(t *testing.T) {
 	p := sample(2).Problem
 	dir := t.TempDir()

@@ -71,3 +71,11 @@ func Word(s string) string {
 	}
 	return "$'" + Visible(strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s)) + "'"
 }
+
+// File is Word for the name of a file that is an argument of its own: one that begins with a dash would be a flag.
+func File(name string) string {
+	if strings.HasPrefix(name, "-") && name != "-" {
+		name = "./" + name
+	}
+	return Word(name)
+}

@@ -42,4 +42,7 @@ func TestWord(t *testing.T) {
 		require.Equal(t, word, string(out))
 		require.NotContains(t, Word(word), "\n")
 	}
+	for name, want := range map[string]string{"-x y": "'./-x y'", "-": "-", "x": "x", "-\n": `$'./-\u000a'`} {
+		require.Equal(t, want, File(name))
+	}
 }

@@ -73,6 +73,9 @@ func (a *app) attach(ctx context.Context, f *attachFlags, keepers []string) erro
 	if f.timeout <= 0 {
 		return usage("--timeout %v: want a positive time", f.timeout)
 	}
+	if err := f.request.enclosing.checkSweeps(); err != nil {
+		return err
+	}
 	for _, o := range f.out {
 		if err := output.CheckPath(o); err != nil {
 			return badInput(err)

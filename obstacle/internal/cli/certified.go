@@ -27,12 +27,17 @@ func (n *enclosureFlags) add(f *pflag.FlagSet) {
 
 // check returns an error, before the run, if an enclosure is impossible.
 func (n *enclosureFlags) check(p *problem.Problem) error {
-	switch {
-	case n.sweeps < 0:
-		return usage("--enclose-sweeps %d: want 0 or more", n.sweeps)
-	case n.enabled && p.Steps() > 0:
+	if n.enabled && p.Steps() > 0 {
 		return usage("--enclose: the problem is nonstationary, and the errors of its steps add up; only " +
 			"stationary problems can be enclosed")
+	}
+	return n.checkSweeps()
+}
+
+// checkSweeps is the part of check that needs no problem.
+func (n *enclosureFlags) checkSweeps() error {
+	if n.sweeps < 0 {
+		return usage("--enclose-sweeps %d: want 0 or more", n.sweeps)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (c *checkpointFlags) hint() string {
 	if c.directory == "" {
 		return ""
 	}
-	return ", or continue it from its checkpoint: obstacle resume " + spelling.Word(c.directory)
+	return ", or continue it from its checkpoint: obstacle resume " + spelling.File(c.directory)
 }
 
 // methodFlagNames are the flags that belong to a method.

@@ -88,6 +88,9 @@ func (a *app) explainSolve(ctx context.Context, s *solveFlags, f *pflag.FlagSet,
 	if _, err := probePoints(s.probes, w.problem); err != nil {
 		return nil, badInput(err)
 	}
+	if _, err := newRecorder(w, s.out, s.outEvery, q.PeerTimeout); err != nil {
+		return nil, err
+	}
 	if q.rendezvous == "" {
 		p := launch.Plan{
 			Catalog: a.catalog, Problem: w.problem,
@@ -104,7 +107,7 @@ func (a *app) explainSolve(ctx context.Context, s *solveFlags, f *pflag.FlagSet,
 		Problem: w.spec.Describe(), N: slices.Clone(n[:d]), Unknowns: w.problem.Points(), Stencil: 2*d + 1,
 		TimeSteps: w.problem.Steps(), Tolerance: q.Tolerance, AtLeast: memoryAtLeast(w),
 		HostMemory: nullable.Measured(int64(host.Memory())), Warnings: append([]string{}, w.problem.Warnings()...), //nolint:gosec // below 2⁶³
-		Next: "obstacle solve " + spelling.Word(ref) + repeated(f),
+		Next: "obstacle solve " + spelling.File(ref) + repeated(f),
 	}
 	for x := range d {
 		e.Spacing = append(e.Spacing, w.problem.Spacing(x))

@@ -82,8 +82,8 @@ func (a *app) init(o *initFlags, name string) error {
 		Dimension int    `json:"dimension"`
 		Next      []try  `json:"next"`
 	}{name, s.Dimension(), []try{
-		{"obstacle explain " + spelling.Word(name), "what it means, and what would be chosen to solve it"},
-		{"obstacle solve " + spelling.Word(name), "its solution"},
+		{"obstacle explain " + spelling.File(name), "what it means, and what would be chosen to solve it"},
+		{"obstacle solve " + spelling.File(name), "its solution"},
 	}}
 	return a.print(v, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: written\n", spelling.Visible(name))

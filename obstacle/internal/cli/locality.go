@@ -82,8 +82,8 @@ const (
 // distanceTo measures round trips to an address by opening TCP connections; a refused one serves as well. In a run
 // both ends measure, here one does.
 func distanceTo(ctx context.Context, peer string) (*distance, error) {
-	if _, _, err := net.SplitHostPort(peer); err != nil {
-		return nil, usage("--peer %q: want HOST:PORT", peer)
+	if err := checkAddress("--peer", peer); err != nil {
+		return nil, err
 	}
 	d := &distance{Peer: peer}
 	var least time.Duration

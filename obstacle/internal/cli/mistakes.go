@@ -24,6 +24,9 @@ func flagMistake(c *cobra.Command, err error) error {
 		name, given := e.GetSpecifiedName(), "--"+e.GetSpecifiedName()
 		if short := e.GetSpecifiedShortnames(); short != "" { // -tol is -t -o -l, none of which exists
 			name, given = short, "-"+short
+			if _, err := os.Stat(given); err == nil {
+				return usage("unknown flag: %s; the file of this name is %s", given, spelling.File(given))
+			}
 		}
 		return usage("unknown flag: %s%s%s", given, intended(c, name), see)
 	}
@@ -128,17 +131,44 @@ func checkProblemFile(ref string) error {
 		return nil
 	}
 	if _, err := os.Stat(ref); errors.Is(err, fs.ErrNotExist) {
-		return usage("%s: there is no such file%s; obstacle init %s writes one to start from", ref, similarFile(ref), ref)
+		return usage("%s: there is no such file%s; obstacle init %s writes one to start from", ref, similarFile(ref),
+			spelling.File(ref))
 	}
 	return nil
 }
 
 // checkAddress validates the address that a flag gives.
 func checkAddress(flag, address string) error {
-	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" || strings.ContainsAny(address, " \t") {
 		return usage("%s %q: want HOST:PORT, such as 10.0.0.1:7000", flag, address)
 	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return usage("%s %q: there is no port %s; want a number up to 65535", flag, address, port)
+	}
 	return nil
+}
+
+// needsText are the flags without meaning if their text is empty, as that of a variable of the shell that is not set.
+var needsText = []string{
+	"checkpoint", "csv", "hosts", "http", "http-token-file", "initial", "latex", "live", "meet", "metrics", "model", "of", "peer",
+	"rendezvous", "report", "secret-file", "status", "topology", "trace",
+}
+
+// checkGiven returns an error for an argument or a flag that is given without a text.
+func checkGiven(c *cobra.Command, args []string) (err error) {
+	if strings.HasPrefix(c.Name(), "__") { // a shell completes an empty word
+		return nil
+	}
+	if slices.Contains(args, "") {
+		return usage("an argument of %s is empty; see %s --help", c.CommandPath(), c.CommandPath())
+	}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.String() == "" && slices.Contains(needsText, f.Name) {
+			err = usage("--%s is empty: give a value, or leave the flag out", f.Name)
+		}
+	})
+	return err
 }
 
 // listenMistake returns the error of an address where a server cannot listen.

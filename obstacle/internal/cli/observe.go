@@ -156,7 +156,8 @@ func sessionOf(rank int, s *rendezvous.Session) monitor.Session {
 		rtt = s.RTTSeconds
 	}
 	return monitor.Session{
-		From: rank, To: s.Peer, Name: s.Name, Mode: s.Mode, Locality: s.Locality, Network: s.Network, PathDown: s.PathDown, Column: s.Column,
+		From: rank, To: s.Peer, Name: s.Name, Mode: s.Mode, Locality: s.Locality, Network: s.Network, PathDown: s.PathDown,
+		FrameBytes: s.FrameBytes, Column: s.Column,
 		Composition: s.Composition, Protected: len(s.Protection) > 0, Epoch: s.Epoch, Changes: int(s.Changes),
 		Moves: int(s.Moves), RTT: nullable.Time(rtt), Loss: s.PathLoss, Messages: s.MessagesSent, Bytes: s.BytesSent,
 		Retransmitted: s.Retransmitted,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/input"
 	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/metrics"
 	"github.com/p2pdc/p2pdc/obstacle/internal/monitor"
 	"github.com/p2pdc/p2pdc/obstacle/internal/page"
@@ -182,7 +183,7 @@ func readToken(name string) (string, error) {
 	}
 	defer f.Close()
 	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("--http-token-file %s: others can read it: chmod 600 %s", name, name)
+		return "", fmt.Errorf("--http-token-file %s: others can read it: chmod 600 %s", name, spelling.File(name))
 	}
 	b, err := input.All(f, maxSecret)
 	if err != nil {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +55,7 @@ run is in progress waits as a spare one, or takes parts with solve --elastic.`,
 		RunE: func(c *cobra.Command, _ []string) error { return a.peer(c.Context(), f) },
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.Rendezvous, "rendezvous", "", "HOST:PORT of the launcher (required)")
+	fl.StringVar(&f.Rendezvous, "rendezvous", "", "HOST:PORT of the launcher, or several of its addresses, separated by commas (required)")
 	fl.StringVar(&f.Listen, "listen", "", "address of this host that other peers reach (default: all addresses)")
 	fl.StringVar(&f.ports, "port-range", "", "A-B: ports to listen on (default: any)")
 	fl.StringVar(&f.secretFile, "secret-file", "", "file with the run's secret; - for standard input (required)")
@@ -81,8 +80,22 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	if f.Rendezvous == "" || f.secretFile == "" && !f.spawned {
 		return usage("obstacle peer needs --rendezvous HOST:PORT and --secret-file FILE; see obstacle peer --help")
 	}
-	if err := cmp.Or(checkAddress("--rendezvous", f.Rendezvous), checkWords("protect", f.Protect)); err != nil {
+	all := strings.Split(f.Rendezvous, ",")
+	for i := range all {
+		all[i] = strings.TrimSpace(all[i])
+		if err := checkAddress("--rendezvous", all[i]); err != nil {
+			return err
+		}
+	}
+	if len(all) > host.MaxAddresses {
+		return usage("--rendezvous: %d addresses; want %d at most", len(all), host.MaxAddresses)
+	}
+	f.Rendezvous, f.Others = all[0], all[1:]
+	if err := checkWords("protect", f.Protect); err != nil {
 		return err
+	}
+	if f.answer < 0 {
+		return usage("--answer %d: want a file descriptor; it is reserved for obstacle solve", f.answer)
 	}
 	if len(f.params) > 0 && f.problem == "" {
 		return usage("--param %s needs --problem, the problem whose parameter it is", f.params[0])

@@ -27,6 +27,9 @@ const defaultKeepers = 3
 
 // plan returns the plan of a run and how its peers are started.
 func (a *app) plan(ctx context.Context, q *request, w *work) (launch.Plan, error) {
+	if err := q.trace.checkRanks(w.partition.Peers()); err != nil {
+		return launch.Plan{}, err
+	}
 	spec := q.Spec
 	spec.Partition, spec.After, spec.Method, spec.Order = w.partition, w.after, w.method, w.order
 	spec.Balance, spec.BalanceParts = w.balance == "on" && q.Parts <= 1, w.balance == "on" && q.Parts > 1
@@ -161,7 +164,15 @@ func (a *app) routines(q *request, p launch.Plan, adapters []rail.Host, listen s
 			o.Answer = func(int) ([]float64, error) { return p.Answer, nil }
 		}
 		return spawn.Go(ctx, func(ctx context.Context) error {
-			return q.trace.recorded(traceName(q.trace.file, rank), &o, a.log, func() error { return peer.Run(ctx, o) })
+			var ran error
+			err := q.trace.recorded(traceName(q.trace.file, rank), &o, a.log, func() error {
+				ran = peer.Run(ctx, o)
+				return ran
+			})
+			if err != nil && ran == nil {
+				a.log.Warn().Err(err).Int("rank", rank).Msg("the trace was not written")
+			}
+			return err
 		}), nil
 	}
 }

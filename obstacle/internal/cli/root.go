@@ -80,11 +80,13 @@ func (a *app) root() *cobra.Command {
 		Long: `obstacle solves large obstacle problems, such as a membrane over an obstacle, by
 projected iterations on several peers, synchronously or asynchronously. Peers are
 processes that exchange halos directly over P2PSAP.`,
-		Example:           "  obstacle solve membrane --n 32 --peers 2 --scheme async",
-		Version:           build.Version(),
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return cmp.Or(checkNumbers(c.Flags()), a.start()) },
+		Example:       "  obstacle solve membrane --n 32 --peers 2 --scheme async",
+		Version:       build.Version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(c *cobra.Command, args []string) error {
+			return cmp.Or(checkNumbers(c.Flags()), checkGiven(c, args), a.start())
+		},
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage("no command %q%s; obstacle --help lists the commands", args[0],

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/internal/input"
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
@@ -60,7 +62,7 @@ func (a *app) newSecret(name string) error {
 		return usage("%s exists already: name another file, or delete it first", name)
 	}
 	if err != nil {
-		return failed(err)
+		return cmp.Or(checkWritable(name), failed(err))
 	}
 	_, err = fmt.Fprintln(f, base64.StdEncoding.EncodeToString(secret[:]))
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
@@ -102,7 +104,7 @@ func (a *app) secret(ctx context.Context, name string) ([]byte, error) {
 	}
 	line, err := a.readLine(ctx, "--secret-file", name, maxSecret)
 	if err != nil {
-		return nil, openMistake("--secret-file", name, err, "obstacle secret "+name+" makes one")
+		return nil, openMistake("--secret-file", name, err, "obstacle secret "+spelling.File(name)+" makes one")
 	}
 	secret := []byte(strings.TrimSpace(string(line)))
 	if len(secret) < minSecret {

@@ -79,6 +79,9 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 		return err
 	}
 	r.Model.Events = append(r.Model.Events, lost...)
+	if err := q.trace.checkRanks(r.work.partition.Peers()); err != nil {
+		return err
+	}
 	if q.trace.file != "" {
 		o := q.trace.options()
 		r.Trace = &o

@@ -102,7 +102,7 @@ func (c *compared) decided() bool { return !c.verdict.DependsOnStandIn && !c.ver
 func (c *compared) agrees(t *testing.T, full compared, name string) {
 	t.Helper()
 	if c.decided() {
-		require.Equal(t, full.verdict.Winner, c.verdict.Winner, name)
+		require.Equal(t, full.verdict.Fastest, c.verdict.Fastest, name)
 	}
 	if c.verdict.DependsOnStandIn && math.IsNaN(c.low) {
 		return // it gives no factor

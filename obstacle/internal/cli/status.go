@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 
 	"github.com/p2pdc/p2pdc/internal/input"
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
@@ -18,23 +21,24 @@ const statusBytes = 64 << 20
 // serveStatus serves the state of the run at --status until stop is called, by the rules of --http.
 func (a *app) serveStatus(q *request, w *work, s *launch.Status) (stop func(), err error) {
 	address := localAddress(q.status)
-	host, _, err := net.SplitHostPort(address)
+	name, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, usage("--status %q: want HOST:PORT, or PORT on loopback", q.status)
 	}
-	guard, err := q.page.guard(host)
+	guard, err := q.page.guard(name)
 	if err != nil {
 		return nil, err
 	}
 	with := ""
 	switch {
 	case q.page.tokenFile != "":
-		with = " --http-token-file " + q.page.tokenFile
+		with = " --http-token-file " + spelling.Word(q.page.tokenFile)
 	case guard.Token != "":
 		with = " --http-token-file FILE, with the token " + guard.Token + " in FILE"
 	}
 	notice := func(at net.Addr) string {
-		return fmt.Sprintf("status at %[1]v: obstacle stack --live %[1]v%[2]s\n", at, with)
+		all := host.Addresses(at.String(), "localhost")
+		return fmt.Sprintf("status at %s: obstacle stack --live %s%s\n", strings.Join(all, ", "), spelling.Word(all[0]), with)
 	}
 	return a.serve("--status", address, guard.Token != "", guard.Protect(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != "/" {
@@ -53,7 +57,7 @@ func (a *app) liveRun(ctx context.Context, address, tokenFile, file string) (*re
 	if file != "" {
 		text, err := a.readAll(ctx, "--of", file, statusBytes)
 		if err != nil {
-			return nil, badInput(openMistake("--of", file, err, "obstacle solve … --format json > "+file+" makes one"))
+			return nil, badInput(openMistake("--of", file, err, "obstacle solve … --format json > "+spelling.Word(file)+" makes one"))
 		}
 		live, err := report.ParseLive(text)
 		if err != nil {
@@ -61,8 +65,8 @@ func (a *app) liveRun(ctx context.Context, address, tokenFile, file string) (*re
 		}
 		return live, nil
 	}
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return nil, usage("--live %q: want the HOST:PORT of obstacle solve --status", address)
+	if err := checkAddress("--live", address); err != nil {
+		return nil, err
 	}
 	stopped, stop := stoppable(ctx)
 	defer stop()

@@ -298,7 +298,7 @@ func (a *app) lead(ctx context.Context, q *request, p *launch.Plan) error {
 	}
 	p.Notes = nil // no obstacle attach is needed
 	p.Listening = func(address string) error {
-		all := q.addresses(address)
+		all := host.Addresses(address, cmp.Or(q.Leader, "localhost"))
 		a.log.Info().Strs("addresses", all).Str("by", q.Why).Msg("leading the run of several processes")
 		if q.meeting != "" {
 			name, _ := os.Hostname()
@@ -347,36 +347,6 @@ func (a *app) ownPeer(q *request, exe, address string, line []byte) error {
 		}
 	})
 	return nil
-}
-
-// addresses returns the addresses at which processes on other hosts reach one of this host, the most likely first.
-func (q *request) addresses(listens string) []string {
-	name, port, _ := net.SplitHostPort(listens)
-	if ip, err := netip.ParseAddr(name); err == nil && !ip.IsUnspecified() {
-		return []string{listens}
-	}
-	all := driver.Addresses("")
-	if len(all) == 0 {
-		return []string{net.JoinHostPort("127.0.0.1", port)}
-	}
-	named, _ := net.LookupHost(cmp.Or(q.Leader, "localhost"))
-	slices.SortStableFunc(all, func(a, b netip.Addr) int {
-		rank := func(ip netip.Addr) int {
-			switch {
-			case slices.Contains(named, ip.String()):
-				return 0
-			case ip.Is4():
-				return 1
-			}
-			return 2
-		}
-		return rank(a) - rank(b)
-	})
-	out := make([]string, len(all))
-	for i, ip := range all {
-		out[i] = netip.AddrPortFrom(ip, uint16(portNumber(port))).String()
-	}
-	return out
 }
 
 func portNumber(s string) int {

@@ -90,7 +90,7 @@ func (a *app) readTraces(ctx context.Context, names []string) (*traces.Set, erro
 	s, err := traces.Read(names, func(name string) ([]byte, error) {
 		text, err := a.readHeaded(ctx, "the trace", name, maxTrace, trace.PreambleBytes, traces.Check)
 		if err != nil {
-			return nil, openMistake("the trace", name, err, "obstacle solve … --trace "+name+" makes one for each peer")
+			return nil, openMistake("the trace", name, err, "obstacle solve … --trace "+spelling.Word(name)+" makes one for each peer")
 		}
 		return text, nil
 	})

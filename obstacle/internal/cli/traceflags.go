@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/rs/zerolog"
@@ -49,10 +50,29 @@ func (t *traceFlags) check() error {
 		return usage("--trace-size %d: want 1 to %d MiB", t.mib, trace.MaxBytes>>20)
 	case t.frames < 0 || t.frames > trace.MaxFrameBytes:
 		return usage("--trace-frames %d: want 0 to %d bytes", t.frames, trace.MaxFrameBytes)
+	case strings.HasSuffix(t.file, string(filepath.Separator)):
+		return usage("--trace %s names a directory: give a file", t.file)
 	case t.file != "" && !isDirectory(dir):
 		return usage("--trace %s: there is no directory %s", t.file, dir)
 	}
 	return nil
+}
+
+// checkRanks returns an error if the files of that many peers could not be written.
+func (t *traceFlags) checkRanks(peers int) error {
+	if t.file == "" {
+		return nil
+	}
+	if output.IsDevice(t.file) {
+		return usage("--trace %s is a pipe or a device, and every peer writes a file of its own: make %s of pipes, or give "+
+			"the name of a file", t.file, traceName(t.file, 0)+" and so on")
+	}
+	for rank := range peers {
+		if name := traceName(t.file, rank); isDirectory(name) {
+			return usage("--trace %s: %s, the file of peer %d, is a directory", t.file, name, rank)
+		}
+	}
+	return checkWritable(traceName(t.file, 0))
 }
 
 func (t *traceFlags) options() trace.Options {

@@ -98,3 +98,31 @@ func TestTracesOfAnyLengthAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Every peer writes a trace of its own. One that cannot be written is refused before the run, and is named after it if its
+// pipe has no reader.
+func TestTracesOfEveryPeer(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("folder.1", 0o700))
+	require.NoError(t, syscall.Mkfifo("pipe", 0o600))
+	solve := []string{"solve", "ball2d", "--n", "7", "--peers", "2", "--method", "sor", "--trace"}
+	simulate := []string{"simulate", "ball2d", "--n", "7", "--machines", "2", "--model", "graphene-eth", "--trace"}
+	for name, want := range map[string]string{
+		"folder":      "folder.1, the file of peer 1, is a directory",
+		"pipe":        "--trace pipe is a pipe or a device, and every peer writes a file of its own: make pipe.0 and so on of pipes",
+		"/dev/stdout": "--trace /dev/stdout is a pipe or a device",
+	} {
+		for _, args := range [][]string{append(solve, name), append(solve, name, "--in-process"), append(simulate, name)} {
+			code, out, errs := call(args...)
+			require.Equal(t, ExitUsage, code, "%q: %s", args, errs)
+			require.Empty(t, out)
+			require.Contains(t, errs, want)
+		}
+	}
+	require.NoError(t, syscall.Mkfifo("t.1", 0o600))
+	code, _, errs := call(append(solve, "t", "--in-process")...)
+	require.Zero(t, code, errs)
+	require.Contains(t, errs, "t.1: it is a pipe that no process reads")
+	require.NotContains(t, errs, "t.0")
+	require.Positive(t, recordsIn(t, "t.0"))
+}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems"
@@ -106,7 +107,7 @@ func (r *run) hold(ctx context.Context, s *Succession, o *Outcome, requests [2]<
 		r.Log.Info().Str("reason", o.Reason).Msg("the run has ended")
 	} else {
 		r.Log.Info().Str("reason", o.Reason).
-			Msgf("the run has ended: obstacle attach %s fetches its answer", s.Term.Leader)
+			Msgf("the run has ended: obstacle attach %s fetches its answer", spelling.Word(s.Term.Leader))
 		err = f.await(ctx, s.Hold, requests)
 	}
 	if err != nil {
@@ -116,8 +117,8 @@ func (r *run) hold(ctx context.Context, s *Succession, o *Outcome, requests [2]<
 	}
 	f.drain(ctx)
 	if errors.Is(err, errAskedToEnd) && o.Resumable {
-		return fmt.Errorf("%w: obstacle resume %s, on %s, continues it", ErrStopped, o.Checkpoint.Directory,
-			o.Checkpoint.Host)
+		return fmt.Errorf("%w: obstacle resume %s, on %s, continues it", ErrStopped, spelling.File(o.Checkpoint.Directory),
+			spelling.Visible(o.Checkpoint.Host))
 	}
 	if err == nil || len(f.fetched) > 0 {
 		return nil

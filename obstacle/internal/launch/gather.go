@@ -9,7 +9,9 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
+	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
@@ -32,8 +34,9 @@ func (r *run) gather() error {
 			return err
 		}
 	} else if r.Notes != nil {
+		at := strings.Join(host.Addresses(l.Addr().String(), "localhost"), ",")
 		fmt.Fprintf(r.Notes, "waiting for %d peers at %s: obstacle peer --rendezvous %s --secret-file FILE\n",
-			len(r.members)/max(1, r.Parts), l.Addr(), l.Addr())
+			len(r.members)/max(1, r.Parts), at, spelling.Word(at))
 	}
 	r.joining = true
 	defer func() { r.joining = false }()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/register"
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/keep"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
@@ -229,5 +230,9 @@ func (r *run) elsewhere() string {
 
 // attachCommand returns the command that attaches to processes.
 func (r *run) attachCommand(to ...string) string {
-	return strings.TrimSpace("obstacle attach " + strings.Join(to, " ") + " " + r.AttachFlags)
+	command := "obstacle attach"
+	for _, address := range to {
+		command += " " + spelling.Word(address)
+	}
+	return strings.TrimSpace(command + " " + r.AttachFlags)
 }

@@ -160,6 +160,7 @@ type Session struct {
 	Locality      string          `json:"locality"`
 	Network       string          `json:"network"`
 	PathDown      string          `json:"path_down,omitempty"` // why its data path, or the one that it has left, carries nothing
+	FrameBytes    int             `json:"frame_bytes"`         // of the largest frame now in use
 	Column        string          `json:"column"`
 	Composition   []string        `json:"composition"`
 	Protected     bool            `json:"protected"`

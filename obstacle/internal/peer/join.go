@@ -125,6 +125,9 @@ func attempt(
 // retryable reports whether another attempt may succeed: nothing listens there yet, the network is not up, or the
 // launcher did not answer.
 func retryable(err error) bool {
+	if d, is := errors.AsType[*net.OpError](err); is && d.Op == "dial" && d.Timeout() {
+		return true // by the limit of a dial, before that of the kernel
+	}
 	return slices.ContainsFunc([]error{
 		syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT, rendezvous.ErrNoAnswer,
 		rendezvous.ErrNoLeader,

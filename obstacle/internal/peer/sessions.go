@@ -41,6 +41,7 @@ func describe(i p2psap.SessionInfo) rendezvous.Session {
 		Composition: i.Composition, Protection: i.Protection,
 		Epoch: int(i.Epoch), Changes: i.Changes, PauseSeconds: i.LastPause.Seconds(),
 		Lossy: i.Conditions.Lossy, PathLoss: i.Path.Loss, SegmentBytes: i.SegmentSize,
+		FrameBytes:   i.FrameBytes,
 		MessagesSent: i.MessagesSent, MessagesReceived: i.MessagesReceived,
 		BytesSent: i.BytesSent, BytesReceived: i.BytesReceived,
 		SegmentsSent: i.SegmentsSent, SegmentsReceived: i.SegmentsReceived, Retransmitted: i.Retransmitted,

@@ -46,7 +46,7 @@ func bounds() map[string]span {
 		"Overwritten": count, "Received": count, "MessagesSent": count, "MessagesReceived": count, "SegmentsSent": count,
 		"SegmentsReceived": count, "Retransmitted": count,
 
-		"MTU": number, "BlockBytes": number, "MessageBytes": number, "SegmentBytes": number, "Values": number,
+		"MTU": number, "BlockBytes": number, "MessageBytes": number, "SegmentBytes": number, "FrameBytes": number, "Values": number,
 		"BytesSent": count, "BytesReceived": count, "PeakBytes": {-1, maxCount}, "IdleBytes": {-1, maxCount},
 		"ProblemBytes": {0, uint64(maxOffset)},
 

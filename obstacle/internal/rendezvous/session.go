@@ -24,6 +24,7 @@ type Channel struct {
 	Lossy        bool     `json:"lossy"`              // the monitor measured a high loss
 	PathLoss     float64  `json:"path_loss"`          // share of segments that were retransmitted
 	SegmentBytes int      `json:"segment_bytes"`
+	FrameBytes   int      `json:"frame_bytes"` // of the largest frame, which the search for the path's MTU changes
 
 	MessagesSent     uint64 `json:"messages_sent"`
 	MessagesReceived uint64 `json:"messages_received"`

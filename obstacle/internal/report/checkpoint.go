@@ -35,7 +35,7 @@ func (s *Solution) checkpoint(w io.Writer) {
 		fmt.Fprintf(w, "checkpoint\tNOT WRITTEN %s: %s\n", times(c.Failed), spelling.Visible(c.Error))
 	}
 	if s.Resumable {
-		fmt.Fprintf(w, "\tcontinue with: obstacle resume %s%s\n", spelling.Word(c.Directory), s.elsewhere(c.Host))
+		fmt.Fprintf(w, "\tcontinue with: obstacle resume %s%s\n", spelling.File(c.Directory), s.elsewhere(c.Host))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 )
 
@@ -15,7 +16,7 @@ import (
 // numbers that LatexNumber returned.
 func Latex(w io.Writer, about string, header []string, rows [][]string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%% %s\n", strings.Join(strings.Fields(about), " "))
+	fmt.Fprintf(&b, "%% %s\n", spelling.Visible(strings.Join(strings.Fields(about), " ")))
 	fmt.Fprintf(&b, "\\begin{tabular}{ll%s}\n\\hline\n", strings.Repeat("r", len(header)-2))
 	for i, row := range append([][]string{header}, rows...) {
 		for column, cell := range row {
@@ -37,11 +38,12 @@ func Latex(w io.Writer, about string, header []string, rows [][]string) error {
 	return err
 }
 
-// escapeLatex returns text that LaTeX typesets as it stands.
+// escapeLatex returns text that LaTeX typesets as it stands. At the begin of a row, [ and * would belong to the \\ before.
 func escapeLatex(text string) string {
 	return strings.NewReplacer(`\`, `\textbackslash{}`, "~", `\textasciitilde{}`, "^", `\textasciicircum{}`,
-		"&", `\&`, "%", `\%`, "#", `\#`, "$", `\$`, "_", `\_`, "{", `\{`, "}", `\}`, "–", "--",
-	).Replace(strings.Join(strings.Fields(text), " "))
+		"&", `\&`, "%", `\%`, "#", `\#`, "$", `\$`, "_", `\_`, "{", `\{`, "}", `\}`, "[", "{[}", "*", "{*}",
+		"<", `\textless{}`, ">", `\textgreater{}`, "|", `\textbar{}`, "--", "-{}-", "–", "--",
+	).Replace(spelling.Visible(strings.Join(strings.Fields(text), " ")))
 }
 
 // LatexNumber returns a number with its power of ten as a formula; "–" if it is unknown.

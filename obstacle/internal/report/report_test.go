@@ -129,7 +129,7 @@ func TestFieldsOfASession(t *testing.T) {
 	s.PathDown, s.Device = "nothing is acknowledged", "mlx5_0 port 1"
 	common := []string{"bytes_received", "bytes_sent", "changes", "column", "composition", "distance", "epoch", "last_pause_seconds", "locality", "lossy",
 		"messages_received", "messages_sent", "mode", "moves", "name", "network", "network_why", "path_down", "device", "path_loss", "path_rtt_seconds", "protection", "retransmitted", "rtt_seconds",
-		"segment_bytes", "segments_received", "segments_sent", "why"}
+		"segment_bytes", "frame_bytes", "segments_received", "segments_sent", "why"}
 	require.ElementsMatch(t, append([]string{"from", "to", "segments_dropped", "values_replaced"}, common...), keys(s))
 	require.ElementsMatch(t, append([]string{"peer", "dropped", "overwritten"}, common...), keys(rendezvous.Session{Channel: s.Channel}))
 }

@@ -45,22 +45,22 @@ func (c *SimulatedComparison) Judge(coarser []nullable.Number, uncorrected []str
 			c.Verdict = v
 		}
 		v := c.Verdict
-		v.DependsOnStandIn, v.WithinSpread, v.Reasons = true, false, []string{}
-		v.SpreadKnown, v.FactorLow, v.FactorHigh = false, nullable.NaN(), nullable.NaN() // Factor is that of the stand-in
-		v.Sentence = fmt.Sprintf("on %s, there is no estimate for the full grid, as %s: run --stand-in 1 (on stand-in %d, %s is "+
-			"%.2f times as fast as %s)", plural(v.Peers, "peer"), why, c.StandIn, v.Winner, float64(v.Factor), v.Against)
+		v.undecided(fmt.Sprintf("on %s, there is no estimate for the full grid, as %s: run --stand-in 1 (on stand-in %d, %s is "+
+			"%.2f times as fast as %s)", plural(v.Peers, "peer"), why, c.StandIn, v.Fastest, float64(v.Factor), v.Against))
+		v.DependsOnStandIn, v.WithinSpread, v.SpreadKnown = true, false, false
+		v.Factor, v.FactorLow, v.FactorHigh = nullable.NaN(), nullable.NaN(), nullable.NaN()
 		return
 	}
 	v := c.Verdict
-	w, s := fmt.Sprint(v.Winner, v.Peers), fmt.Sprint(v.Against, v.Peers)
+	w, s := fmt.Sprint(v.Fastest, v.Peers), fmt.Sprint(v.Against, v.Peers)
 	first, second := at[w], at[s]
 	switch {
 	case near(c.Rows[first].Met, c.Rows[second].Met) && near(coarser[first], coarser[second]) && v.Factor < 1+equalRatio,
 		v.FactorLow > 1-2*equalRatio && v.FactorHigh < 1+2*equalRatio:
-		v.WithinSpread, v.Reasons = true, []string{}
-		v.Sentence = fmt.Sprintf("on %s, %s (%.3g s) and %s (%.3g s) differ too little for stand-ins %d and %d (factor %s): "+
-			"neither is faster", plural(v.Peers, "peer"), v.Winner, c.Rows[first].Comparable, v.Against,
-			c.Rows[second].Comparable, c.Coarser, c.StandIn, v.factor())
+		v.WithinSpread = true
+		v.undecided(fmt.Sprintf("on %s, %s (%.3g s) and %s (%.3g s) differ too little for stand-ins %d and %d (factor %s): "+
+			"neither is faster", plural(v.Peers, "peer"), v.Fastest, c.Rows[first].Comparable, v.Against,
+			c.Rows[second].Comparable, c.Coarser, c.StandIn, v.factor()))
 	case v.WithinSpread || !(c.Rows[first].Met < c.Rows[second].Met) || !(coarser[first] < coarser[second]):
 		v.depends(fmt.Sprintf("stand-ins %d and %d leave it open: run --stand-in 1%s", c.Coarser, c.StandIn,
 			map[bool]string{true: fmt.Sprintf(", or %d", c.StandIn/2)}[c.StandIn > 3 && c.StandIn%2 == 0]))
@@ -101,9 +101,9 @@ func near(a, b nullable.Number) bool {
 
 // depends says that the stand-in decides who wins.
 func (v *Verdict) depends(why string) {
-	v.DependsOnStandIn, v.Reasons = true, []string{}
-	v.Sentence = fmt.Sprintf("on %s, the winner depends on the stand-in (%s is estimated to be %s times as fast as %s): %s",
-		plural(v.Peers, "peer"), v.Winner, v.factor(), v.Against, why)
+	v.DependsOnStandIn = true
+	v.undecided(fmt.Sprintf("on %s, the winner depends on the stand-in (%s is estimated to be %s times as fast as %s): %s",
+		plural(v.Peers, "peer"), v.Fastest, v.factor(), v.Against, why))
 }
 
 // draw draws the residual of every row against virtual time, with the shares of the time of its machines.

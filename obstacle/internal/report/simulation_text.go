@@ -275,7 +275,15 @@ func (c *SimulatedComparison) unequal() string {
 	return out
 }
 
-// CSV writes the rows as a table with a header.
+// cellText returns text for a cell. A spreadsheet would compute what begins as a formula does; an apostrophe keeps it text.
+func cellText(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return "'" + text
+	}
+	return text
+}
+
+// CSV writes the rows as a table with a header. Names are those of files, which may come from others.
 func (c *SimulatedComparison) CSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	number := func(v nullable.Number) string { return v.Text("%g", "") }
@@ -291,8 +299,8 @@ func (c *SimulatedComparison) CSV(w io.Writer) error {
 		if r.Reason == ReasonRefused {
 			line := make([]string, len(lines[0]))
 			for column, text := range map[int]string{
-				0: c.Model, 1: c.Problem, 4: r.Method, 5: r.Scheme, 6: strconv.Itoa(r.Machines), 12: "false",
-				13: r.Failure,
+				0: cellText(c.Model), 1: cellText(c.Problem), 4: cellText(r.Method), 5: cellText(r.Scheme),
+				6: strconv.Itoa(r.Machines), 12: "false", 13: cellText(r.Failure),
 			} {
 				line[column] = text
 			}
@@ -301,10 +309,10 @@ func (c *SimulatedComparison) CSV(w io.Writer) error {
 		}
 		ages := strings.Trim(fmt.Sprint(r.Staleness), "[]")
 		lines = append(lines, []string{
-			c.Model, c.Problem, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.N), "[]")), "x"),
-			strconv.Itoa(c.StandIn), r.Method, r.Scheme, strconv.Itoa(r.Machines), fmt.Sprint(r.Seconds),
+			cellText(c.Model), cellText(c.Problem), strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.N), "[]")), "x"),
+			strconv.Itoa(c.StandIn), cellText(r.Method), cellText(r.Scheme), strconv.Itoa(r.Machines), fmt.Sprint(r.Seconds),
 			number(r.Met), number(r.MetSweeps), number(r.Comparable), number(r.Efficiency),
-			strconv.FormatBool(r.Converged), cmp.Or(r.Failure, r.Reason), number(r.Residual), fmt.Sprint(r.Equivalent),
+			strconv.FormatBool(r.Converged), cellText(cmp.Or(r.Failure, r.Reason)), number(r.Residual), fmt.Sprint(r.Equivalent),
 			number(r.Steady), fmt.Sprint(r.Relaxing), fmt.Sprint(r.Protocol), fmt.Sprint(r.Idle), fmt.Sprint(r.Messages),
 			fmt.Sprint(r.Segments), fmt.Sprint(r.Bytes), fmt.Sprint(r.Lost), number(r.MeanAge), ages, fmt.Sprint(c.Seed),
 			number(r.ComparableLow), number(r.ComparableHigh), number(r.Together),

@@ -82,11 +82,19 @@ func (l *Live) Text(w io.Writer) {
 	for i, c := range columns {
 		fmt.Fprintf(w, "[%d] %s, %s, network %s%s\n", i+1, c[0].Column, place(c[0]), c[0].Network, below(c[0].Protection))
 		for _, s := range c {
-			fmt.Fprintf(w, "    %s, at peer %d: %s%s; epoch %d, %s, %d messages sent, %d received\n",
-				s.Name, s.From, whyThere(s), (1e3*s.RTT).Text(", round trip %.3g ms", ""), s.Epoch,
+			fmt.Fprintf(w, "    %s, at peer %d: %s%s%s; epoch %d, %s, %d messages sent, %d received\n",
+				s.Name, s.From, whyThere(s), (1e3*s.RTT).Text(", round trip %.3g ms", ""), frames(s), s.Epoch,
 				plural(int(s.Changes), "change"), s.MessagesSent, s.MessagesReceived)
 		}
 	}
+}
+
+// frames states the largest frame in use, which differs from that of the network where a path is narrower; "" if it is not known.
+func frames(s Session) string {
+	if s.FrameBytes <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", frames of up to %s", plural(s.FrameBytes, "byte"))
 }
 
 // Marks writes a table with a row for each micro-protocol.

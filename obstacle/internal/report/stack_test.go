@@ -17,7 +17,8 @@ func TestLiveText(t *testing.T) {
 	l := Live{Problem: "membrane", Scheme: "async", Peers: 2, Seconds: 1.5, Sweep: 12, Residual: 0.25, Sessions: []Session{
 		{From: 0, To: 1, RTT: 2e-4, Channel: rendezvous.Channel{
 			Name: "agree/0-1", Column: "sync intra ether", Locality: "same host", Why: "w", Composition: sync, MessagesSent: 3,
-			Network: "ether", NetworkWhy: "another user",
+			FrameBytes: 1200,
+			Network:    "ether", NetworkWhy: "another user",
 		}},
 		{From: 0, To: 1, RTT: nullable.NaN(), Channel: rendezvous.Channel{
 			Name: "halo/0-1", Column: "async intra ether", Locality: "same host", Why: "w", Epoch: 2, Changes: 1,
@@ -40,7 +41,7 @@ Asynchronous          x
 ReliableFIFO     x    
 Parity                x
 [1] sync intra ether, same host, network ether
-    agree/0-1, at peer 0: w; another user, round trip 0.2 ms; epoch 0, 0 changes, 3 messages sent, 0 received
+    agree/0-1, at peer 0: w; another user, round trip 0.2 ms, frames of up to 1200 bytes; epoch 0, 0 changes, 3 messages sent, 0 received
     agree/0-1, at peer 1: w; the data path is down: nothing is acknowledged; epoch 0, 0 changes, 0 messages sent, 0 received
 [2] async intra ether, same host (measured: far) (high loss), network shm; over Seal
     halo/0-1, at peer 0: w; epoch 2, 1 change, 0 messages sent, 0 received

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -115,7 +116,10 @@ func TestVerdictWithoutEstimates(t *testing.T) {
 		require.True(t, s.Verdict.DependsOnStandIn, name)
 		require.Contains(t, s.Verdict.Sentence, c.want, name)
 		require.False(t, s.Verdict.SpreadKnown || s.Verdict.FactorLow.Known() || s.Verdict.FactorHigh.Known(), name)
-		require.True(t, s.Verdict.Factor.Known(), name)
+		shown, err := json.Marshal(s.Verdict)
+		require.NoError(t, err)
+		require.Contains(t, string(shown), `"winner":null,`, name)
+		require.Contains(t, string(shown), `"factor":null,`, name)
 	}
 }
 
@@ -160,6 +164,7 @@ func TestVerdictOfAStandIn(t *testing.T) {
 		if c.neither {
 			require.True(t, s.Verdict.WithinSpread, name)
 		}
+		require.Equal(t, c.depends || c.neither, s.Verdict.Winner == nil, name)
 	}
 }
 

@@ -24,13 +24,14 @@ type Contender struct {
 // Verdict says which row of a comparison is the fastest, and why. The reasons follow from the measurements.
 type Verdict struct {
 	Peers        int             `json:"peers"`
-	Winner       string          `json:"winner"` // the fastest row, even if the difference is within the spread
-	Against      string          `json:"against"`
-	Factor       nullable.Number `json:"factor"`        // time of the second / time of the winner
+	Winner       *string         `json:"winner"`        // Fastest; nil: neither is faster, or it depends on the stand-in
+	Fastest      string          `json:"fastest"`       // the row with the shortest time
+	Against      string          `json:"against"`       // the row with the next time
+	Factor       nullable.Number `json:"factor"`        // time of Against / time of Fastest, unknown without an estimate
 	WithinSpread bool            `json:"within_spread"` // the times of the two overlap
 	SpreadKnown  bool            `json:"spread_known"`  // there were several rounds, or times of the full grid that do not vary
-	SweepRatio   nullable.Number `json:"sweep_ratio"`   // sweeps of the winner / of the second
-	CostRatio    nullable.Number `json:"cost_ratio"`    // time of a sweep of the winner / of the second
+	SweepRatio   nullable.Number `json:"sweep_ratio"`   // sweeps of Fastest / of Against
+	CostRatio    nullable.Number `json:"cost_ratio"`    // time of a sweep of Fastest / of Against
 	Reasons      []string        `json:"reasons"`
 	Sentence     string          `json:"sentence"`
 
@@ -75,7 +76,7 @@ func Judge(all []Contender, rounds int) *Verdict {
 	})
 	w, s := &all[0], &all[1]
 	v := &Verdict{
-		Peers: peers, Winner: w.Name, Against: s.Name, Factor: nullable.Number(s.Seconds / w.Seconds),
+		Peers: peers, Fastest: w.Name, Against: s.Name, Factor: nullable.Number(s.Seconds / w.Seconds),
 		SpreadKnown: rounds != 1, WithinSpread: rounds != 1 && w.Slowest >= s.Fastest,
 		SweepRatio: nullable.Number(w.Sweeps / s.Sweeps),
 		CostRatio:  nullable.Number(w.Seconds / w.Sweeps / (s.Seconds / s.Sweeps)), Reasons: []string{},
@@ -85,10 +86,15 @@ func Judge(all []Contender, rounds int) *Verdict {
 		v.FactorLow, v.FactorHigh = nullable.NaN(), nullable.NaN()
 	}
 	if !v.WithinSpread {
-		v.Reasons = reasons(w, s, v)
+		v.Winner, v.Reasons = &w.Name, reasons(w, s, v)
 	}
 	v.Sentence = v.sentence(w, s, rounds)
 	return v
+}
+
+// undecided leaves the verdict without a winner.
+func (v *Verdict) undecided(sentence string) {
+	v.Winner, v.Reasons, v.Sentence = nil, []string{}, sentence
 }
 
 // reasons explains a shorter time by its two factors, the number of sweeps and the time of one.

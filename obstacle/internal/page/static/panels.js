@@ -42,7 +42,8 @@ function drawNumbers(run) {
 // attachCommand returns the command that shows a run whose program is lost, "" if there is none.
 function attachCommand(run) {
   const keepers = (run.state.keepers || []).filter(k => k !== run.state.leader);
-  return run.info.attach && keepers.length ? `obstacle attach ${keepers.join(" ")} ${run.info.attach}` : "";
+  const shown = keepers.map(k => k.startsWith("[") ? `'${k}'` : k).join(" ");
+  return run.info.attach && keepers.length ? `obstacle attach ${shown} ${run.info.attach}` : "";
 }
 
 // drawLeader says which process leads the run, and how it is shown if that is lost.
@@ -218,7 +219,7 @@ function drawSessions(run) {
   while (body.rows.length > all.length) body.deleteRow(-1);
   all.forEach((s, i) => {
     const row = body.rows[i] || body.insertRow();
-    const cells = [s.name, s.from, s.to, s.column, s.network + (s.protected ? ", protected" : "") + (s.path_down ? `, path down: ${s.path_down}` : ""), (s.composition || []).join(" "),
+    const cells = [s.name, s.from, s.to, s.column, s.network + (s.protected ? ", protected" : "") + (s.frame_bytes ? `, frames of up to ${s.frame_bytes} bytes` : "") + (s.path_down ? `, path down: ${s.path_down}` : ""), (s.composition || []).join(" "),
       s.changes + (s.moves ? `, ${s.moves} of the network` : ""), seconds(s.rtt), (100 * s.loss).toFixed(2) + " %", s.messages];
     cells.forEach((text, k) => setText(row.cells[k] || row.insertCell(), String(text)));
   });
