@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"slices"
 	"syscall"
@@ -251,8 +250,7 @@ func (s *leaderSearch) unfound() error {
 func fetchFrom(
 	ctx context.Context, id rendezvous.Identity, address string, status *launch.Status, viewed func(rendezvous.View),
 ) (work rendezvous.Assign, text []byte, o *launch.Outcome, err error) {
-	d := net.Dialer{Timeout: rendezvous.HandshakeTime}
-	c, err := d.DialContext(ctx, "tcp", address)
+	c, err := driver.Dialer(rendezvous.HandshakeTime).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return work, nil, nil, fmt.Errorf("no run at %s: %w", address, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/register"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
 // Keeper is a copy of the register. Its methods are safe for concurrent use.
@@ -31,7 +32,7 @@ type Keeper struct {
 // names the process.
 func New(address string, id rendezvous.Identity, j rendezvous.Join, t register.Term) *Keeper {
 	j.Purpose = rendezvous.ToVote
-	d := net.Dialer{Timeout: answerTime}
+	d := driver.Dialer(answerTime)
 	return &Keeper{
 		address: address, identity: id, join: j, connect: d.DialContext, register: register.NewKeeper(address, t),
 	}
