@@ -52,7 +52,7 @@ func (r *run) askKeepers() {
 	}
 	left := r.Keepers - 1
 	own, _ := os.Hostname()
-	hosts, taken := map[string]bool{own: true}, map[[2]any]bool{r.ownProcess(): true}
+	hosts, taken := map[string]bool{own: true}, map[process]bool{r.ownProcess(): true}
 	for _, m := range r.members {
 		if m.asked && !m.declined {
 			hosts[m.join.Host], taken[processOf(m)] = true, true
@@ -72,7 +72,10 @@ func (r *run) askKeepers() {
 }
 
 // processOf identifies that of a peer.
-func processOf(m *member) process { return process{m.join.Host, m.join.Pid} }
+func processOf(m *member) process { return joined(&m.join) }
+
+// joined identifies the process that sent a join message.
+func joined(j *rendezvous.Join) process { return process{j.Host, j.Pid, j.PidSpace} }
 
 // nextEpoch begins the next epoch, after a decision of the keepers if there are any.
 func (r *run) nextEpoch() {

@@ -109,9 +109,9 @@ func (p *Plan) adopt(rec *rendezvous.Record) {
 }
 
 // ownProcess identifies this process as join messages do.
-func (r *run) ownProcess() [2]any {
+func (r *run) ownProcess() process {
 	host, _ := os.Hostname()
-	return [2]any{host, os.Getpid()}
+	return process{host, os.Getpid(), driver.PidSpace()}
 }
 
 // reachedBy returns the address at which the other end of a connection reaches a server of this process that listens at

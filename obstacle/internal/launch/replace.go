@@ -81,7 +81,7 @@ func (r *run) companion(m *member) *member {
 // parts returns how many peers the process of a peer runs.
 func (r *run) parts(m *member) (n int) {
 	for _, q := range r.members {
-		if q.conn != nil && q.join.Host == m.join.Host && q.join.Pid == m.join.Pid {
+		if q.conn != nil && processOf(q) == processOf(m) {
 			n++
 		}
 	}
