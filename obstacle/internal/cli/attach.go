@@ -250,7 +250,7 @@ func (s *leaderSearch) unfound() error {
 func fetchFrom(
 	ctx context.Context, id rendezvous.Identity, address string, status *launch.Status, viewed func(rendezvous.View),
 ) (work rendezvous.Assign, text []byte, o *launch.Outcome, err error) {
-	c, err := driver.Dialer(rendezvous.HandshakeTime).DialContext(ctx, "tcp", address)
+	c, err := rendezvous.Dial(ctx, rendezvous.HandshakeTime, address)
 	if err != nil {
 		return work, nil, nil, fmt.Errorf("no run at %s: %w", address, err)
 	}

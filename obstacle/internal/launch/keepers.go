@@ -123,7 +123,7 @@ func (r *run) openKeeper() *keep.Keeper {
 	if i < 0 {
 		return nil
 	}
-	address := reachedBy(r.members[i].conn, r.server.Addr())
+	address := rendezvous.Ways(reachedBy(r.members[i].conn, r.server.Addr()), r.server.Addr())
 	r.term = register.Term{Number: 1, Epoch: r.epoch, Leader: address, Keepers: []string{address}}
 	host, _ := os.Hostname()
 	k := keep.New(address, r.Identity, rendezvous.Join{Rank: -1, Host: host, Pid: os.Getpid()}, r.term)
@@ -169,7 +169,7 @@ func (r *run) termDecided(t register.Term) {
 	r.record()
 	if len(t.Keepers) > 1 && r.Notes != nil {
 		fmt.Fprintf(r.Notes, "keepers of the run: %s. If the first one is lost, another one leads the run: %s\n",
-			strings.Join(t.Keepers, " "), r.attachCommand(t.Keepers[1:]...))
+			strings.Join(rendezvous.FirstWays(t.Keepers), " "), r.attachCommand(t.Keepers[1:]...))
 	}
 	if r.due && t.Epoch > r.epoch {
 		r.due = false
@@ -237,5 +237,5 @@ func (r *run) elsewhere() string {
 
 // attachCommand returns the command that attaches to processes.
 func (r *run) attachCommand(to ...string) string {
-	return strings.TrimSpace("obstacle attach " + strings.Join(to, " ") + " " + r.AttachFlags)
+	return strings.TrimSpace("obstacle attach " + strings.Join(rendezvous.FirstWays(to), " ") + " " + r.AttachFlags)
 }

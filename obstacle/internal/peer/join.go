@@ -105,7 +105,7 @@ func lostRun(left error, keepers int) error {
 func attempt(
 	ctx context.Context, o *Options, address string, j rendezvous.Join,
 ) (*rendezvous.Conn, rendezvous.Welcome, error) {
-	c, err := driver.Dialer(rendezvous.HandshakeTime).DialContext(ctx, "tcp", address)
+	c, err := rendezvous.Dial(ctx, rendezvous.HandshakeTime, address)
 	if err != nil {
 		return nil, rendezvous.Welcome{}, fmt.Errorf(
 			"no rendezvous at %s: %w (is obstacle solve --rendezvous running there?)", address, err)
