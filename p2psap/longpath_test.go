@@ -92,6 +92,19 @@ func TestTransferOverLongRoundTrips(t *testing.T) {
 	}
 }
 
+// A first flight whose time-out is shorter than the round trip costs one copy of its first segment for each time-out: the
+// acknowledgement of the original shows that nothing was lost, and the window is that of a flight without a time-out.
+func TestFirstFlightTimesOutInVain(t *testing.T) {
+	for _, rtt := range []time.Duration{1100 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second, 6 * time.Second} {
+		t.Run(rtt.String(), func(t *testing.T) {
+			took, again := newLongPath(t, microproto.ModeSynchronous, rtt, time.Second).transfer(4 * time.Minute)
+			known, _ := newLongPath(t, microproto.ModeSynchronous, rtt, 4*rtt).transfer(4 * time.Minute)
+			require.LessOrEqual(t, took, known+known/50)
+			require.LessOrEqual(t, again, uint64(timeouts(time.Second, rtt)))
+		})
+	}
+}
+
 // If the round trip is not known in advance, the first flight times out. The back-off then lets one
 // acknowledgement give a measurement, and no other segment times out.
 func TestFirstTimeoutShorterThanTheRoundTrip(t *testing.T) {
@@ -241,4 +254,12 @@ func TestPeersWithALongRoundTripConnect(t *testing.T) {
 			}
 		}
 	}
+}
+
+// timeouts returns how often a time-out that doubles passes within a round trip.
+func timeouts(first, rtt time.Duration) (n int) {
+	for ; first <= rtt; n++ {
+		rtt, first = rtt-first, 2*first
+	}
+	return n
 }

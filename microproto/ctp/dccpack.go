@@ -133,6 +133,7 @@ func (d *DCCPAck) Attach(b *microproto.Binder) error {
 		}
 	})
 	bind(b, microproto.PathMoved, func(x *microproto.Exec, _ struct{}) {
+		d.rto = d.estimate.measured()
 		if d.flight.inFlight > 0 {
 			d.giveUp(x)
 		}

@@ -79,7 +79,7 @@ var (
 	// LossesDetected: selective recovery has found losses. The argument reports whether the window is to be
 	// reduced: false if it was reduced after all lost segments were sent.
 	LossesDetected = microproto.NewEvent[bool]("ctp.losses.detected")
-	// LossesRefuted: everything that the recovery has sent again had arrived.
+	// LossesRefuted: everything that the recovery has sent again had arrived, or a time-out was too short.
 	LossesRefuted = microproto.NewEvent[struct{}]("ctp.losses.refuted")
 	// WindowMoved: cellLimit has changed.
 	WindowMoved = microproto.NewEvent[struct{}]("ctp.window.moved")

@@ -318,6 +318,7 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 		r.prompt = a.Next
 	}
 	r.sample(x, n, a)
+	r.judgeTimeout(x, n, a)
 	r.judgeProbe(x, n, a)
 	r.tail.off = r.tail.off && n == 0
 	n = r.splitAtAck(x, n)

@@ -59,6 +59,21 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 	r.arm(x, true)
 }
 
+// judgeTimeout examines the first acknowledgement of n segments in order after a time-out. If it was caused by a segment
+// that was sent once and before the time-out, the segments in flight are only late (Eifel, RFC 3522: the number of the
+// copy replaces the timestamp).
+func (r *Retransmit) judgeTimeout(x *microproto.Exec, n int, a Ack) {
+	if !*r.selective.on || !r.bounded() || !r.tail.off || n == 0 || a.Copy != 0 || before(r.recover, a.Next) {
+		return
+	}
+	if highest, ok := a.highest(); ok && !before(highest, r.recover) {
+		return // sent after the time-out: the copies may have arrived before it
+	}
+	r.recover = r.una
+	r.keepAll(x)
+	microproto.Raise(x, LossesRefuted, struct{}{})
+}
+
 // pathSilent sends the oldest segment again if it has timed out before.
 func (r *Retransmit) pathSilent(x *microproto.Exec, _ struct{}) {
 	if r.transmitted() > 0 && r.isolate(x, 0) && r.copies.Get(r.entries.Front().m) > 0 {

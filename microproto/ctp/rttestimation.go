@@ -63,12 +63,13 @@ func (r *RTTEstimation) Attach(b *microproto.Binder) error {
 	declareCell(b, microproto.CellMinRTT, &r.least, 0)
 	b.Common(microproto.CommonCase{Send: microproto.Always, Expect: microproto.Always})
 	bind(b, microproto.OpenSession, func(*microproto.Exec, struct{}) {
-		if *r.rto = r.initial; r.sampled { // imported
-			*r.rto, *r.probe = r.timeout(), r.probeTimeout()
+		if *r.rto = r.measured(); r.sampled { // imported
+			*r.probe = r.probeTimeout()
 		}
 	})
 	microproto.Bind(b, microproto.DrainSession, microproto.Early, r.drain) // before Retransmit sets its timer
 	bind(b, SegmentSampled, r.sample)
+	microproto.Bind(b, microproto.PathMoved, microproto.Early, func(*microproto.Exec, struct{}) { *r.rto = r.measured() })
 	bind(b, microproto.SegmentTimeout, func(*microproto.Exec, *microproto.Message) {
 		*r.rto = min(2**r.rto, r.max) // §5.5
 	})
@@ -118,6 +119,14 @@ func (r *RTTEstimation) update(rtt time.Duration) {
 		r.srtt = (7*r.srtt + rtt) / 8
 	}
 	*r.rto = r.timeout()
+}
+
+// measured returns the time-out without a back-off.
+func (r *RTTEstimation) measured() time.Duration {
+	if r.sampled {
+		return r.timeout()
+	}
+	return r.initial
 }
 
 // probeTimeout returns the time after which the last segment is probed, 0 for none.

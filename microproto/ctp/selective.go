@@ -33,15 +33,21 @@ type selective struct {
 	counted   uint32        // number at the end of the last of them
 	since     int           // reductions since then
 
-	reduced uint32             // order of the first transmission after the window was last reduced
-	end     uint32             // number at the end of the recovery
-	due     microproto.Instant // when the next segment counts as lost; 0: none
-	must    bool               // the first retransmission of a recovery does not wait for the window
+	reduction                    // the last one
+	undone    reduction          // the one before the last time-out
+	due       microproto.Instant // when the next segment counts as lost; 0: none
+	must      bool               // the first retransmission of a recovery does not wait for the window
 
 	most int // segments that may be sent again now, where no congestion window bounds them
 
 	// What this recovery has sent again, and how much of that was needless.
 	again, arrived int
+}
+
+// reduction is a reduction of the window.
+type reduction struct {
+	reduced uint32 // order of the first transmission after it
+	end     uint32 // number at the end of the recovery
 }
 
 // lossState is the state of a segment that is not known to have arrived.
@@ -326,7 +332,19 @@ func (r *Retransmit) loseAll(x *microproto.Exec) {
 	s := &r.selective
 	s.first, s.beyond, s.due, s.must = r.una, r.una, 0, false
 	s.again, s.arrived = 0, 0
+	s.undone = s.reduction
 	r.reduce()
+}
+
+// keepAll undoes loseAll: what was in flight at the time-out is in the network.
+func (r *Retransmit) keepAll(x *microproto.Exec) {
+	for i := range r.transmitted() {
+		if e := r.entries.At(i); !r.has(i) && e.state == timedOut {
+			r.setState(x, e, inNetwork)
+		}
+	}
+	r.selective.reduction = r.selective.undone
+	r.selective.keepClose(r.una)
 }
 
 // microseconds returns a time modulo 2³² microseconds, 71 minutes.

@@ -33,7 +33,7 @@ type TCPNewRenoCongestionAvoidance struct {
 	expired    bool   // timedOut is set
 	used       int    // most in flight since the window was full
 	since      microproto.Instant
-	before     ControllerStart // the window at the start of a selective recovery
+	before     ControllerStart // the window at the start of a selective recovery, or at a time-out
 	from       int             // bytes in the network at the last reduction, at most the window
 	outside    uint64          // position up to which bytes had left the network then
 }
@@ -182,9 +182,7 @@ func (n *TCPNewRenoCongestionAvoidance) lossesDetected(x *microproto.Exec, reduc
 	}
 	c := n.shared
 	if !n.recovering {
-		n.before = ControllerStart{
-			Now: x.Now(), Unit: c.Unit, Window: c.Controller.Window(), Threshold: c.Controller.Threshold(),
-		}
+		n.keepWindow()
 	}
 	c.Controller.Congested(x.Now(), c.Controller.Window())
 	n.recovering, n.episode = true, true
@@ -194,15 +192,26 @@ func (n *TCPNewRenoCongestionAvoidance) lossesDetected(x *microproto.Exec, reduc
 	n.announce()
 }
 
-// lossesRefuted undoes a reduction (compare RFC 4015).
+// keepWindow keeps the window before a reduction.
+func (n *TCPNewRenoCongestionAvoidance) keepWindow() {
+	c := n.shared
+	n.before = ControllerStart{Unit: c.Unit, Window: c.Controller.Window(), Threshold: c.Controller.Threshold()}
+}
+
+// lossesRefuted undoes the reduction of a recovery, or of a time-out after which nothing was acknowledged (compare
+// RFC 4015).
 func (n *TCPNewRenoCongestionAvoidance) lossesRefuted(x *microproto.Exec, _ struct{}) {
-	if n.recovering {
+	if n.recovering || n.waiting() {
 		n.before.Now = x.Now()
 		n.shared.Controller.Open(n.before)
-		n.recovering = false
+		n.recovering, n.episode = false, false
+		n.expired = false
 		n.announce()
 	}
 }
+
+// waiting reports whether nothing was acknowledged since a time-out.
+func (n *TCPNewRenoCongestionAvoidance) waiting() bool { return n.expired && n.timedOut == *n.ackedTo }
 
 // tailLost reduces the window as at the end of a fast recovery, once for each window (RFC 8985
 // §7.4.2). What is in flight then is the rest of a message and says little, so the window is
@@ -226,7 +235,10 @@ func (n *TCPNewRenoCongestionAvoidance) timeout(x *microproto.Exec, _ *microprot
 	}
 	// In recovery the threshold stays that of its start: segments sent since then are not
 	// acknowledged because of the gap, and half of them is more than the path can carry.
-	again := n.recovering || n.expired && n.timedOut == *n.ackedTo
+	if !n.waiting() {
+		n.keepWindow()
+	}
+	again := n.recovering || n.waiting()
 	n.shared.Controller.TimedOut(x.Now(), flight, again)
 	n.expired, n.timedOut = true, *n.ackedTo
 	n.recovering, n.episode = false, true

@@ -61,7 +61,8 @@ func (w *WindowCongestionControl) Attach(b *microproto.Binder) error {
 		func(*microproto.Exec, *microproto.Message) { w.updateLimit() })
 	microproto.Bind(b, LossesDetected, microproto.Last, func(*microproto.Exec, bool) { w.updateLimit() })
 	microproto.Bind(b, LossesRefuted, microproto.Last, func(*microproto.Exec, struct{}) { w.updateLimit() })
-	// Retransmit has sent again what the window allows.
+	// After a time-out Retransmit has sent the oldest segment again; then it sends again what the window allows.
+	microproto.Bind(b, WindowMoved, microproto.Early, func(*microproto.Exec, struct{}) { w.updateLimit() })
 	microproto.Bind(b, WindowMoved, microproto.Last, func(*microproto.Exec, struct{}) { w.updateLimit() })
 	bind(b, windowRelease, func(x *microproto.Exec, _ *WindowCongestionControl) { w.release(x) })
 	return nil

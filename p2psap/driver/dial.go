@@ -11,6 +11,15 @@ import (
 // dialStagger is the time after which the next address of a process is dialled, too.
 const dialStagger = 50 * time.Millisecond
 
+// maxSegment is the segment size of control connections: with the headers of IPv6 a packet has 1220 bytes. Where long packets
+// are dropped silently the kernel would send them again for ever, unless net.ipv4.tcp_mtu_probing is 2.
+const maxSegment = 1160
+
+// Dialer returns a dialer of control connections. They pass where long packets do not.
+func Dialer(most time.Duration) *net.Dialer {
+	return &net.Dialer{Timeout: most, Control: shortSegments}
+}
+
 // DialAny connects to a process over TCP at the first of its addresses that answers. It dials the next one when all before
 // have failed, or 50 ms later: of several cables to the process, one may carry nothing. The error states a refusal only if
 // every address refuses.
@@ -25,7 +34,7 @@ func DialAny(ctx context.Context, most time.Duration, addresses []string) (net.C
 	begun, ended := 0, 0
 	begin := func() {
 		go func(to string) {
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp", to)
+			conn, err := Dialer(0).DialContext(ctx, "tcp", to)
 			answers <- answer{conn, err}
 		}(addresses[begun])
 		begun++

@@ -50,10 +50,19 @@ func hardwareID() []byte {
 	return hex.AppendEncode(nil, h.Sum(nil)[:16])
 }
 
+// PidSpace returns a number of the PID namespace in which os.Getpid has its meaning; 0 if there are none. Containers that
+// share a network may have processes of the same number.
+func PidSpace() uint64 {
+	name, _ := os.Readlink("/proc/self/ns/pid") // pid:[4026531836]
+	_, number, _ := strings.Cut(name, "[")
+	space, _ := strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 64)
+	return space
+}
+
 // processID returns a number that no other process of this host has: process numbers are used again and are not
-// unique across containers, so the start time is part of it.
+// unique across containers, so the start time and the PID namespace are part of it.
 func processID() uint64 {
-	pid := uint64(os.Getpid())
+	pid := uint64(os.Getpid()) ^ PidSpace()<<32
 	stat, err := os.ReadFile("/proc/self/stat")
 	if err != nil {
 		return pid

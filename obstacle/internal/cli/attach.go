@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"slices"
 	"syscall"
@@ -256,8 +255,7 @@ func (s *leaderSearch) unfound() error {
 func fetchFrom(
 	ctx context.Context, id rendezvous.Identity, address string, status *launch.Status, viewed func(rendezvous.View),
 ) (run rendezvous.Spec, text []byte, o *launch.Outcome, err error) {
-	d := net.Dialer{Timeout: rendezvous.HandshakeTime}
-	c, err := d.DialContext(ctx, "tcp", address)
+	c, err := rendezvous.Dial(ctx, rendezvous.HandshakeTime, address)
 	if err != nil {
 		return run, nil, nil, fmt.Errorf("no run at %s: %w", address, err)
 	}

@@ -146,7 +146,9 @@ func eventsOf(s *launch.State, n int) []monitor.Event {
 	}
 	return []monitor.Event{
 		monitor.Phase(s.Phase.String()), progressOf(s.Progress), peers, reads, ages, sessions, places(s),
-		monitor.Epoch(s.Epoch), monitor.Lead{Term: s.Term.Number, Leader: s.Term.Leader, Keepers: s.Term.Keepers},
+		monitor.Epoch(s.Epoch), monitor.Lead{
+			Term: s.Term.Number, Leader: rendezvous.FirstWay(s.Term.Leader), Keepers: rendezvous.FirstWays(s.Term.Keepers),
+		},
 	}
 }
 

@@ -92,8 +92,7 @@ func runsAt(ctx context.Context, id rendezvous.Identity, addresses []string) (fo
 func ask(ctx context.Context, id rendezvous.Identity, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", address)
+	c, err := rendezvous.Dial(ctx, askTime, address)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ type Keeper struct {
 	address  string
 	identity rendezvous.Identity
 	join     rendezvous.Join
-	connect  func(ctx context.Context, network, address string) (net.Conn, error)
+	connect  func(ctx context.Context, most time.Duration, address string) (net.Conn, error)
 
 	mu       sync.Mutex
 	register *register.Keeper
@@ -31,9 +31,8 @@ type Keeper struct {
 // names the process.
 func New(address string, id rendezvous.Identity, j rendezvous.Join, t register.Term) *Keeper {
 	j.Purpose = rendezvous.ToVote
-	d := net.Dialer{Timeout: answerTime}
 	return &Keeper{
-		address: address, identity: id, join: j, connect: d.DialContext, register: register.NewKeeper(address, t),
+		address: address, identity: id, join: j, connect: rendezvous.Dial, register: register.NewKeeper(address, t),
 	}
 }
 
@@ -235,7 +234,7 @@ func exchange(conn *rendezvous.Conn, m register.Message) (*register.Message, err
 }
 
 func (k *Keeper) dial(ctx context.Context, address string) *rendezvous.Conn {
-	c, err := k.connect(ctx, "tcp", address)
+	c, err := k.connect(ctx, answerTime, address)
 	if err != nil {
 		return nil
 	}

@@ -58,7 +58,7 @@ func newNetwork() *network {
 }
 
 // connect connects to an address. A nil function in answer means that nobody listens there.
-func (n *network) connect(_ context.Context, _, address string) (net.Conn, error) {
+func (n *network) connect(_ context.Context, _ time.Duration, address string) (net.Conn, error) {
 	answer, other := n.answer[address]
 	other = other && (n.heals.IsZero() || time.Now().Before(n.heals))
 	if other && answer == nil {

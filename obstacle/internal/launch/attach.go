@@ -107,7 +107,7 @@ func (r *run) hold(ctx context.Context, s *Succession, o *Outcome, requests [2]<
 		r.Log.Info().Str("reason", o.Reason).Msg("the run has ended")
 	} else {
 		r.Log.Info().Str("reason", o.Reason).
-			Msgf("the run has ended: obstacle attach %s fetches its answer", spelling.Word(s.Term.Leader))
+			Msgf("the run has ended: obstacle attach %s fetches its answer", spelling.Word(rendezvous.FirstWay(s.Term.Leader)))
 		err = f.await(ctx, s.Hold, requests)
 	}
 	if err != nil {
@@ -226,7 +226,7 @@ type ElsewhereError struct {
 }
 
 func (e *ElsewhereError) Error() string {
-	return fmt.Sprintf("%s; the last one that led it: %s", e.why, e.Leader)
+	return fmt.Sprintf("%s; the last one that led it: %s", e.why, rendezvous.FirstWay(e.Leader))
 }
 
 // Attach follows a run until its end and returns its answer, with the text of the problem. conn is connected to the

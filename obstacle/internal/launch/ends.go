@@ -57,7 +57,7 @@ func (r *run) passOn(m *member) {
 // lostTogether reports whether a peer is lost if this process or its host is, and a keeper is not.
 func (r *run) lostTogether(m, keeper *member) bool {
 	own := r.ownProcess()
-	return m.conn != nil && (processOf(m) == own || m.join.Host == own[0] && keeper.join.Host != own[0])
+	return m.conn != nil && (processOf(m) == own || m.join.Host == own.host && keeper.join.Host != own.host)
 }
 
 // ends returns copies of the blocks of some peers at the end of the newest step.

@@ -118,7 +118,7 @@ func (r *run) welcome(m *member, conn *rendezvous.Conn, j rendezvous.Join, w ren
 // processes.
 func (r *run) place(conn *rendezvous.Conn, j rendezvous.Join) (rank int, label string, err error) {
 	want := j.Rank
-	if r.Spawn == nil && !slices.ContainsFunc(r.members, func(m *member) bool { return processOf(m) == process{j.Host, j.Pid} }) {
+	if r.Spawn == nil && !slices.ContainsFunc(r.members, func(m *member) bool { return processOf(m) == joined(&j) }) {
 		want *= max(1, r.Parts)
 	}
 	rank = slices.IndexFunc(r.members, func(m *member) bool {

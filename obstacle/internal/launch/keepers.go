@@ -49,7 +49,7 @@ func (r *run) askKeepers() {
 	}
 	left := r.Keepers - 1
 	own, _ := os.Hostname()
-	hosts, taken := map[string]bool{own: true}, map[[2]any]bool{r.ownProcess(): true}
+	hosts, taken := map[string]bool{own: true}, map[process]bool{r.ownProcess(): true}
 	for _, m := range r.members {
 		if m.asked && !m.declined {
 			hosts[m.join.Host], taken[processOf(m)] = true, true
@@ -69,7 +69,10 @@ func (r *run) askKeepers() {
 }
 
 // processOf identifies that of a peer.
-func processOf(m *member) process { return process{m.join.Host, m.join.Pid} }
+func processOf(m *member) process { return joined(&m.join) }
+
+// joined identifies the process that sent a join message.
+func joined(j *rendezvous.Join) process { return process{j.Host, j.Pid, j.PidSpace} }
 
 // nextEpoch begins the next epoch, after a decision of the keepers if there are any.
 func (r *run) nextEpoch() {
@@ -117,7 +120,7 @@ func (r *run) openKeeper() *keep.Keeper {
 	if i < 0 {
 		return nil
 	}
-	address := reachedBy(r.members[i].conn, r.server.Addr())
+	address := rendezvous.Ways(reachedBy(r.members[i].conn, r.server.Addr()), r.server.Addr())
 	r.term = register.Term{Number: 1, Epoch: r.epoch, Leader: address, Keepers: []string{address}}
 	host, _ := os.Hostname()
 	k := keep.New(address, r.Identity, rendezvous.Join{Rank: -1, Host: host, Pid: os.Getpid()}, r.term)
@@ -163,7 +166,7 @@ func (r *run) termDecided(t register.Term) {
 	r.record()
 	if len(t.Keepers) > 1 && r.Notes != nil {
 		fmt.Fprintf(r.Notes, "keepers of the run: %s. If the first one is lost, another one leads the run: %s\n",
-			strings.Join(t.Keepers, " "), r.attachCommand(t.Keepers[1:]...))
+			strings.Join(rendezvous.FirstWays(t.Keepers), " "), r.attachCommand(t.Keepers[1:]...))
 	}
 	if r.due && t.Epoch > r.epoch {
 		r.due = false
@@ -231,7 +234,7 @@ func (r *run) elsewhere() string {
 // attachCommand returns the command that attaches to processes.
 func (r *run) attachCommand(to ...string) string {
 	command := "obstacle attach"
-	for _, address := range to {
+	for _, address := range rendezvous.FirstWays(to) {
 		command += " " + spelling.Word(address)
 	}
 	return strings.TrimSpace(command + " " + r.AttachFlags)

@@ -183,4 +183,9 @@ func TestKeepersAreOnOtherHosts(t *testing.T) {
 	r.Keepers = 5
 	r.askKeepers()
 	require.Equal(t, []int{0, 1, 2, 4}, asked(), "then as many as are wanted")
+	for i, m := range r.members { // of one number, in containers of their own
+		m.asked, m.join.Pid, m.join.PidSpace = false, 1, uint64(i)
+	}
+	r.askKeepers()
+	require.Equal(t, []int{0, 1, 2, 4}, asked(), "each process keeps")
 }

@@ -89,9 +89,9 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 }
 
 // ownProcess identifies this process as join messages do.
-func (r *run) ownProcess() [2]any {
+func (r *run) ownProcess() process {
 	host, _ := os.Hostname()
-	return [2]any{host, os.Getpid()}
+	return process{host, os.Getpid(), driver.PidSpace()}
 }
 
 // reachedBy returns the address at which the other end of a connection reaches a server of this process that listens at

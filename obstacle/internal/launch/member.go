@@ -98,7 +98,8 @@ func (m *member) process() string { return fmt.Sprintf("pid %d on %s", m.join.Pi
 
 // entry returns the peer as Assign lists it.
 func (m *member) entry() rendezvous.Member {
-	return rendezvous.Member{Rank: m.rank, Host: m.join.Host, Pid: m.join.Pid, Control: m.control, Cluster: m.label}
+	return rendezvous.Member{Rank: m.rank, Host: m.join.Host, Pid: m.join.Pid, Control: m.control, Cluster: m.label,
+		PidSpace: m.join.PidSpace}
 }
 
 // parcel is several messages to a peer, which are sent together.

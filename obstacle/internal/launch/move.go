@@ -10,7 +10,11 @@ import (
 )
 
 // process identifies a process on a host, as join messages do.
-type process = [2]any
+type process struct {
+	host  string
+	pid   int
+	space uint64 // of pid
+}
 
 // Moved describes a part that went from one process to another while the run was in progress.
 type Moved struct {
@@ -173,7 +177,7 @@ func (r *run) prepareMove(m *member, to process) {
 // expects takes a peer that joins for a part that is to move. It reports whether the peer is one.
 func (r *run) expects(conn *rendezvous.Conn, j rendezvous.Join) bool {
 	for _, h := range r.pending {
-		if h.to == nil && h.rank == j.Rank && h.place == (process{j.Host, j.Pid}) {
+		if h.to == nil && h.rank == j.Rank && h.place == joined(&j) {
 			h.to = &member{conn: conn, join: j}
 			r.tellSpare(h.to)
 			return true

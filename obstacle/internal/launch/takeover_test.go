@@ -189,8 +189,8 @@ func TestStepOfACopy(t *testing.T) {
 // Another keeper gets the blocks of the peers that are lost if this process or its host is.
 func TestCopiesForAnotherKeeper(t *testing.T) {
 	r := inherited(t, []int{3, 4}, []int{3, 4})
-	host := r.ownProcess()[0].(string)
-	pid := r.ownProcess()[1].(int)
+	own := r.ownProcess()
+	host, pid, space := own.host, own.pid, own.space
 	require.True(t, r.resumeSteps())
 	for rank, m := range r.members {
 		<-m.out
@@ -202,7 +202,9 @@ func TestCopiesForAnotherKeeper(t *testing.T) {
 		peer, keeper rendezvous.Join
 		copied       bool
 	}{
-		"this process":            {rendezvous.Join{Host: host, Pid: pid}, rendezvous.Join{Host: host, Pid: pid + 1}, true},
+		"this process": {rendezvous.Join{Host: host, Pid: pid, PidSpace: space}, rendezvous.Join{Host: host, Pid: pid + 1}, true},
+		"a process of this number in a container": {
+			rendezvous.Join{Host: host, Pid: pid, PidSpace: space + 1}, rendezvous.Join{Host: host, Pid: pid + 2}, false},
 		"this host":               {rendezvous.Join{Host: host, Pid: pid + 1}, rendezvous.Join{Host: "other"}, true},
 		"this host, as a keeper":  {rendezvous.Join{Host: host, Pid: pid + 1}, rendezvous.Join{Host: host, Pid: pid + 2}, false},
 		"another host":            {rendezvous.Join{Host: "third"}, rendezvous.Join{Host: "other"}, false},

@@ -101,7 +101,7 @@ func (e *endpoint) report() error {
 	at := e.p.values.progress()
 	l := rendezvous.Listen{
 		Box:     box,
-		Control: e.p.advertisedAll(e.node.ControlAddr()), Epoch: e.epoch, Sweep: uint64(at.Sweep), Omega: at.Omega,
+		Control: e.p.ways(e.node.ControlAddr()), Epoch: e.epoch, Sweep: uint64(at.Sweep), Omega: at.Omega,
 		Idle: !e.p.values.relaxing(), Holding: e.p.copies.holding(),
 	}
 	e.p.listening.Store(&l)

@@ -105,8 +105,7 @@ func lostRun(left error, keepers int) error {
 func attempt(
 	ctx context.Context, o *Options, address string, j rendezvous.Join,
 ) (*rendezvous.Conn, rendezvous.Welcome, error) {
-	d := net.Dialer{Timeout: rendezvous.HandshakeTime}
-	c, err := d.DialContext(ctx, "tcp", address)
+	c, err := rendezvous.Dial(ctx, rendezvous.HandshakeTime, address)
 	if err != nil {
 		return nil, rendezvous.Welcome{}, fmt.Errorf(
 			"no rendezvous at %s: %w (is obstacle solve --rendezvous running there?)", address, err)

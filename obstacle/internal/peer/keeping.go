@@ -54,7 +54,7 @@ func (p *peer) keep(conn *rendezvous.Conn, m rendezvous.Keep) {
 			return
 		}
 		name, _ := os.Hostname()
-		k.keeper = keep.New(p.advertised(l.Addr()), p.Identity, rendezvous.Join{Rank: -1, Host: name, Pid: os.Getpid()},
+		k.keeper = keep.New(p.ways(l.Addr()), p.Identity, rendezvous.Join{Rank: -1, Host: name, Pid: os.Getpid()},
 			register.Term{})
 		k.log, k.identity = p.log, identity
 		k.server = rendezvous.Serve(l, identity, p.cut.Peers(), p.timeout(),

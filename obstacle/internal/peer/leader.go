@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net"
 	"os"
 	"slices"
 	"sync"
@@ -265,8 +264,7 @@ func (p *peer) candidates(lost *register.Term) (out []string) {
 
 // goBack asks a process for the place that this peer has in the run.
 func (p *peer) goBack(ctx context.Context, address string) (*rendezvous.Conn, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", address)
+	c, err := rendezvous.Dial(ctx, askTime, address)
 	if err != nil {
 		return nil, err
 	}

@@ -45,15 +45,20 @@ func (e *epoch) allStop(lost []int) bool {
 // as one, in the order of the first.
 func (e *endpoint) here() (peers, before int) {
 	own := e.assign.Members[e.p.welcome.Rank]
-	seen := map[int]bool{}
+	type process struct {
+		pid   int
+		space uint64
+	}
+	seen := map[process]bool{}
 	passed := false
 	for _, m := range e.assign.Members {
-		if m.Host != own.Host || e.p.welcome.Spec.Parts > 1 && seen[m.Pid] {
+		at := process{m.Pid, m.PidSpace}
+		if m.Host != own.Host || e.p.welcome.Spec.Parts > 1 && seen[at] {
 			continue
 		}
-		seen[m.Pid] = true
+		seen[at] = true
 		peers++
-		passed = passed || m.Rank == own.Rank || e.p.welcome.Spec.Parts > 1 && m.Pid == own.Pid
+		passed = passed || m.Rank == own.Rank || e.p.welcome.Spec.Parts > 1 && at == process{own.Pid, own.PidSpace}
 		if !passed {
 			before++
 		}

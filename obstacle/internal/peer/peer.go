@@ -25,7 +25,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/obstacle/internal/tracefile"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/shm"
 	"github.com/p2pdc/p2pdc/solver/buddy"
@@ -139,7 +138,7 @@ func Run(ctx context.Context, o Options) error {
 		if errors.Is(left, errNobody) {
 			text = "nothing listens any more at %s: the run has ended, or its keepers were lost"
 		}
-		return fmt.Errorf("%w: "+text, ErrCutOff, strings.Join(o.Others, ", "))
+		return fmt.Errorf("%w: "+text, ErrCutOff, strings.Join(rendezvous.FirstWays(o.Others), ", "))
 	}
 	return err
 }
@@ -326,24 +325,10 @@ func (p *peer) advertised(control net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
-// advertisedAll returns what advertised returns and, if this peer listens on all addresses and other hosts reach it, its
-// other addresses, separated by commas: several cables may lead to this host.
-func (p *peer) advertisedAll(control net.Addr) string {
-	first := p.advertised(control)
-	all := []string{first}
-	host, port, _ := net.SplitHostPort(first)
-	own, _, _ := net.SplitHostPort(control.String())
-	if ip := net.ParseIP(own); ip != nil && ip.IsUnspecified() && !net.ParseIP(host).IsLoopback() {
-		for _, a := range driver.Addresses(p.Listen) {
-			if at := net.JoinHostPort(a.String(), port); at != first && len(all) < maxAdvertised {
-				all = append(all, at)
-			}
-		}
-	}
-	return strings.Join(all, ",")
+// ways returns what advertised returns and the other addresses of this peer; see rendezvous.Ways.
+func (p *peer) ways(listens net.Addr) string {
+	return rendezvous.Ways(p.advertised(listens), listens.String())
 }
-
-const maxAdvertised = 8
 
 func (p *peer) timeout() time.Duration {
 	return p.welcome.Spec.PeerTimeout

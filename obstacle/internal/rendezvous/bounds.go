@@ -34,7 +34,7 @@ func bounds() map[string]span {
 	return map[string]span{
 		"Rank": orNone, "Lost": orNone, "Peer": orNone, "Neighbours": ranks, "Others": count, "Own": count,
 		"Parts": ranks, "Keepers": ranks, "Spares": ranks, "Threads": ranks, "Processors": ranks,
-		"Version": number, "Pid": count, "Phase": number, "Kind": number, "Order": {0, uint64(problem.InTurn)},
+		"Version": number, "Pid": count, "PidSpace": count, "Phase": number, "Kind": number, "Order": {0, uint64(problem.InTurn)},
 
 		"Epoch": number, "Step": number, "Steps": number, "After": number, "From": {-1, maxNumber}, "Newest": number,
 		"Number": {-maxNumber, maxNumber}, "Round": number, "Term": count, "Snapshots": count,

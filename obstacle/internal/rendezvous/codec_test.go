@@ -36,7 +36,7 @@ func samples() []Message {
 		},
 		Refuse{Reason: "no", Later: true, Leader: "a:1"},
 		Listen{Control: "127.0.0.1:9"},
-		Assign{Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy"}}, ProblemBytes: 12,
+		Assign{Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy", 4026531836}}, ProblemBytes: 12,
 			Cuts: [3][]int{{0, 4}, {0, 5}, {0, 3, 6}}, MaxSweeps: 9, MaxTime: time.Second, Slowdown: 1.5, Initial: true},
 		Chunk{Stream: StreamSolution, Offset: 1 << 33, Data: []byte{1, 2, 3}},
 		Ready{}, Start{},
@@ -88,7 +88,7 @@ func view() View {
 	return View{
 		Phase: 1, ElapsedMS: 1500, Step: 2, Sweep: 40, Residual: 0.25, Epoch: 1, Term: term,
 		Spec: &described, Steps: 3,
-		Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy"}}, Boxes: []problem.Box{{Hi: [3]int{4, 5, 6}}},
+		Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy", 4026531836}}, Boxes: []problem.Box{{Hi: [3]int{4, 5, 6}}},
 		Losses: []byte(`[{"rank":1}]`), Moves: []byte(`[{"rank":2}]`),
 		Ranks: []RankView{{Rank: 1, Sweep: 39, Lost: true, Sessions: []Session{{Peer: 0}},
 			Account: &Account{Sweep: 39, Seconds: 1, Reads: []Reads{{Rank: 0, Faces: 3, Ages: []uint64{3}}}}}},

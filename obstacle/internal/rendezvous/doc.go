@@ -39,7 +39,7 @@
 // Where several cables join the hosts, a connection outlives the one that it takes: Welcome has its identity and the
 // addresses of the launcher. When that host no longer acknowledges, the peer sends Join with Reconnect on a connection to
 // another address, and both ends send again what the other has not received. Messages are counted from Welcome on, and
-// acknowledged by Received.
+// acknowledged by Received. A process is known by all its addresses, separated by commas (see Ways).
 //
 // Each end proves that it knows the run's secret (driver.Identity) without sending it. No message is sent before both
 // proofs, so an unauthenticated peer learns nothing about the run.

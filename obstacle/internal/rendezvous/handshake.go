@@ -136,6 +136,7 @@ func (c *Conn) introduce(id Identity, join func() Join) error {
 	}
 	ch, j := m.(Challenge), join()
 	j.Version, j.Program, j.Fingerprint = Version, id.Program, id.Fingerprint
+	j.PidSpace = driver.PidSpace()
 	if err := c.Send(j); err != nil {
 		return c.unanswered(err)
 	}

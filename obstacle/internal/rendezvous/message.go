@@ -74,6 +74,7 @@ type Join struct {
 	OrSpare     bool   `json:"or_spare,omitempty"` // the peer waits as a spare one if the rank is taken
 	Host        string `json:"host"`
 	Pid         int    `json:"pid"`
+	PidSpace    uint64 `json:"pid_space"`    // driver.PidSpace; see Conn.Introduce
 	Problem     string `json:"problem"`      // name of the problem that the peer accepts; "": any
 	ProblemHash string `json:"problem_hash"` // its fingerprint, hexadecimal
 	// Addresses are those at which other hosts reach the peer.
@@ -151,6 +152,8 @@ type Member struct {
 	Pid     int    `json:"pid"`
 	Control string `json:"control"`
 	Cluster string `json:"cluster"` // empty: none was declared
+
+	PidSpace uint64 `json:"pid_space"`
 }
 
 // Assign is a peer's part of the work in an epoch. The problem follows in chunks, unless the peer has it.

@@ -91,9 +91,6 @@ func severalWays(listens, peer string) bool {
 	return err == nil && wrong == nil && at.Addr().IsUnspecified() && !from.Addr().Unmap().IsLoopback()
 }
 
-// maxAddresses bounds the addresses at which a connection may go on.
-const maxAddresses = 8
-
 // reconnect goes on with a connection over another one.
 func (s *Server) reconnect(by *Conn, r *Reconnect) {
 	var c *Conn
