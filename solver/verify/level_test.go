@@ -91,7 +91,7 @@ func TestCoarseSolveMinimises(t *testing.T) {
 			for i, r := range right {
 				r -= apply(g.x, i)
 				v, weight := direction[i], 1.0
-				if !p.Symmetric() {
+				if !m.symmetric {
 					v, weight = apply(direction, i), 1/plain.diagonal[i]
 				}
 				product += weight * v * r
