@@ -29,15 +29,16 @@ const (
 	pieceValues   = 1 << 14 // values that one thread processes at a time
 )
 
-// minimiser solves A·w = f, w = 0 on the boundary, along directions of which each is orthogonal to the last few. If A
-// is symmetric or nearly so, these are conjugate gradients with a preconditioner that varies (Notay, SIAM J. Sci. Comput. 22, 2000),
-// which minimise the error in the norm of A. Otherwise they are truncated generalised conjugate residuals (Eisenstat,
-// Elman and Schultz, SIAM J. Numer. Anal. 20, 1983), which minimise ‖f − A·w‖₂. Each direction is the result of a K-cycle
-// for the residual (Notay and Vassilevski, Numer. Linear Algebra Appl. 15, 2008). If the last step gained little, it is
-// that for the image of the last direction (Young and Jea, Linear Algebra Appl. 34, 1980): where a flow turns, A·z may be
-// orthogonal to the residual, which then stays, and its next direction would be z again. The cycle coarsens by
-// aggregation along strong couplings, with the sums of the aggregates' rows as coarse matrices (Notay, SIAM J. Sci.
-// Comput. 34, 2012). Every coarse matrix is then an M-matrix, for any jumps and flows.
+// minimiser solves A·w = f, w = 0 on the boundary, along directions of which each is orthogonal to the last few. If
+// A is symmetric or nearly so, these are conjugate gradients with a preconditioner that varies (Notay, SIAM J. Sci.
+// Comput. 22, 2000), which minimise the error in the norm of A. Otherwise they are truncated generalised conjugate
+// residuals (Eisenstat, Elman and Schultz, SIAM J. Numer. Anal. 20, 1983), which minimise ‖f − A·w‖₂. Each direction
+// is the result of a K-cycle for the residual (Notay and Vassilevski, Numer. Linear Algebra Appl. 15, 2008). If the
+// last step gained little, it is that for the image of the last direction (Young and Jea, Linear Algebra Appl. 34,
+// 1980): where a flow turns, A·z may be orthogonal to the residual, which then stays, and its next direction would
+// be z again. The cycle coarsens by aggregation along strong couplings, with the sums of the aggregates' rows as
+// coarse matrices (Notay, SIAM J. Sci. Comput. 34, 2012). Every coarse matrix is then an M-matrix, for any jumps and
+// flows.
 type minimiser struct {
 	layout       kernel.Layout
 	sweep        *kernel.Sweep
