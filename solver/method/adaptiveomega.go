@@ -165,14 +165,15 @@ func (f *AdaptiveOmega) increase(rate float64) {
 	}
 }
 
-// decrease returns to the previous factor, which is kept until the number of sweeps has doubled, or moves ω towards 1.
+// decrease returns to the previous factor, which is kept until the number of sweeps has doubled, or moves ω towards 1, for
+// good where the guard watches and the residual does not fall.
 func (f *AdaptiveOmega) decrease(sweep int) {
 	switch {
-	case f.limit > 0 && (!f.scalable || f.previousRate > 0):
-		f.lower()
-	case f.previousRate > 0:
+	case f.previousRate > 0 && (f.limit == 0 || f.rate < 1):
 		f.setOmega(f.previousOmega)
 		f.previousRate, f.keepUntil = 0, 2*sweep
+	case f.limit > 0 && (!f.scalable || f.previousRate > 0):
+		f.lower()
 	case f.omega > 1:
 		f.setOmega(max(1, f.omega-max(0.1, (f.omega-1)/2)))
 	}
@@ -199,8 +200,12 @@ func (f *AdaptiveOmega) lower() {
 	if omega < 1+leastExcess {
 		omega = min(1, f.omega)
 	}
-	f.limit, f.scalable = omega, false
-	f.previousRate = 0
+	// At a factor near 1 that was never larger the fault is not its size: the residual of Gauss–Seidel sweeps grows, too, while
+	// regions of high diffusion fill.
+	if f.previousRate > 0 || f.omega >= 1+leastExcess {
+		f.limit = omega
+	}
+	f.scalable, f.previousRate = false, 0
 	f.setOmega(omega)
 }
 
