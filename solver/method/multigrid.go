@@ -97,7 +97,7 @@ func (m *Multigrid) init(s System, h Hierarchy) error {
 	if len(m.levels) == 1 { // a handful of points
 		m.cycle, m.start = []Stage{h.solve(0), {Kind: Measure}}, nil
 	}
-	m.safeguard = NewSafeguard(s.Symmetric)
+	m.safeguard = NewSafeguard(s.Symmetric, s.WeakFlow)
 	return nil
 }
 

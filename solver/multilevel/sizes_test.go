@@ -95,3 +95,29 @@ func inclusionProblem(c inclusion, contrast float64, n int) *problem.Problem {
 	}
 	return p
 }
+
+// TestMultigridWithAWeakFlow checks that a flow that is weak beside the diffusion costs no cycles.
+func TestMultigridWithAWeakFlow(t *testing.T) {
+	for i, c := range inclusions() {
+		if c.dim != 2 || testing.Short() && i%3 != 0 {
+			continue
+		}
+		var work [2]float64
+		for i, speed := range []float64{0, 0.1} {
+			p := inclusionProblem(c, 1e4, 60)
+			p.Upwind = true
+			if speed > 0 {
+				p.Velocity = [3]problem.Coefficient{
+					{Of: func(q problem.Point) float64 { return speed * (q[1] - 0.5) }},
+					{Of: func(q problem.Point) float64 { return speed * (0.5 - q[0]) }},
+				}
+			}
+			s, err := SolveBy(p, problem.MethodConfig{Name: problem.Multigrid}, 1e-7, 400, nil)
+			require.NoError(t, err)
+			require.Equal(t, iterate.Converged, s.Reason, c.name)
+			work[i] = s.Work
+		}
+		t.Log(c.name, work)
+		require.LessOrEqual(t, work[1], 1.2*work[0]+10, c.name)
+	}
+}

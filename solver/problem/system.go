@@ -32,7 +32,8 @@ func (b *Discretization) System() method.System {
 	p := b.Problem
 	s := method.System{
 		Layout: b.Layout, Operator: b.Operator, Source: b.Source, Lower: b.Lower, Upper: b.Upper,
-		Parity: (b.Box.Lo[0] + b.Box.Lo[1] + b.Box.Lo[2]) & 1, Symmetric: p.Symmetric(), Strength: p.Strength(),
+		Parity: (b.Box.Lo[0] + b.Box.Lo[1] + b.Box.Lo[2]) & 1, Symmetric: p.Symmetric(),
+		WeakFlow: p.WeakFlow(), Strength: p.Strength(),
 	}
 	s.Coarse = func(n [3]int, e *method.Edges) (kernel.Operator, error) {
 		return p.CoarseOperatorIn(b.Box, n, Box{Hi: n}, e, [kernel.Directions][]float64{})
@@ -56,6 +57,26 @@ func (p *Problem) Symmetric() bool {
 	for a := range p.Dimension {
 		if v := p.Velocity[a]; !v.Constant() || v.Value != 0 {
 			return false
+		}
+	}
+	return true
+}
+
+// weakPeclet is the largest grid Péclet number |b|·h/κ of a weak flow.
+const weakPeclet = 0.1
+
+// WeakFlow reports whether A is not symmetric but nearly: at Samples the flow is weak beside the diffusion.
+func (p *Problem) WeakFlow() bool {
+	if p.Symmetric() {
+		return false
+	}
+	for idx := range p.Samples {
+		x := p.At(idx[0], idx[1], idx[2])
+		kappa := p.Diffusion.At(x)
+		for a := range p.Dimension {
+			if !(math.Abs(p.Velocity[a].At(x))*p.Spacing(a) <= weakPeclet*kappa) {
+				return false
+			}
 		}
 	}
 	return true
