@@ -47,12 +47,14 @@ const (
 	// optimumMargin is the part of 2 − ω by which the rate must exceed ω − 1 to show that ω is below its optimum.
 	optimumMargin = 0.15
 	// growthBound and windowBound bound the growth of the residual and the number of windows without a new minimum
-	// before the guard lowers ω. They are larger where A is expected to become symmetric by a diagonal scaling: the
-	// residual may grow by the condition of the scaling there before it falls.
+	// before the guard lowers ω. They are larger where A is expected to become symmetric by a diagonal scaling, since the
+	// residual may grow by the condition of the scaling there before it falls, and where the limit exceeds weakLimit: A is
+	// nearly symmetric, and a change of ω or of the method lets the residual grow where the diffusion jumps.
 	growthBound       = 10
 	windowBound       = 8
 	scaledGrowthBound = 1e10
 	scaledWindowBound = 256
+	weakLimit         = 1.9
 	// leastExcess is the least ω − 1 to which the guard lowers ω. Below it, ω becomes 1.
 	leastExcess = 0.05
 )
@@ -172,12 +174,15 @@ func (f *AdaptiveOmega) decrease(sweep int) {
 	case f.previousRate > 0 && (f.limit == 0 || f.rate < 1):
 		f.setOmega(f.previousOmega)
 		f.previousRate, f.keepUntil = 0, 2*sweep
-	case f.limit > 0 && (!f.scalable || f.previousRate > 0):
+	case f.limit > 0 && (!f.patient() || f.previousRate > 0):
 		f.lower()
 	case f.omega > 1:
 		f.setOmega(max(1, f.omega-max(0.1, (f.omega-1)/2)))
 	}
 }
+
+// patient reports whether the guard uses the larger bounds.
+func (f *AdaptiveOmega) patient() bool { return f.scalable || f.limit > weakLimit }
 
 // grows records a norm and reports whether the guard considers ω too large.
 func (f *AdaptiveOmega) grows(norm float64) bool {
@@ -185,7 +190,7 @@ func (f *AdaptiveOmega) grows(norm float64) bool {
 		f.smallest, f.windows = norm, 0
 	}
 	growth, windows := float64(growthBound), windowBound
-	if f.scalable {
+	if f.patient() {
 		growth, windows = scaledGrowthBound, scaledWindowBound
 	}
 	return f.omega > 1 && (norm > growth*f.smallest || f.windows > windows)
@@ -213,7 +218,7 @@ func (f *AdaptiveOmega) setOmega(omega float64) {
 	smallest, windows := f.smallest, f.windows
 	f.omega = omega
 	f.Forget()
-	if f.scalable { // the growth is that of the run
+	if f.patient() { // the growth is that of the run
 		f.smallest, f.windows = smallest, windows
 	}
 }
