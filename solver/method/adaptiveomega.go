@@ -47,12 +47,14 @@ const (
 	// optimumMargin is the part of 2 − ω by which the rate must exceed ω − 1 to show that ω is below its optimum.
 	optimumMargin = 0.15
 	// growthBound and windowBound bound the growth of the residual and the number of windows without a new minimum
-	// before the guard lowers ω. They are larger where A is expected to become symmetric by a diagonal scaling: the
-	// residual may grow by the condition of the scaling there before it falls.
+	// before the guard lowers ω. They are larger where A is expected to become symmetric by a diagonal scaling, since the
+	// residual may grow by the condition of the scaling there before it falls, and where the limit exceeds weakLimit: A is
+	// nearly symmetric, and a change of ω or of the method lets the residual grow where the diffusion jumps.
 	growthBound       = 10
 	windowBound       = 8
 	scaledGrowthBound = 1e10
 	scaledWindowBound = 256
+	weakLimit         = 1.9
 	// leastExcess is the least ω − 1 to which the guard lowers ω. Below it, ω becomes 1.
 	leastExcess = 0.05
 )
@@ -165,18 +167,22 @@ func (f *AdaptiveOmega) increase(rate float64) {
 	}
 }
 
-// decrease returns to the previous factor, which is kept until the number of sweeps has doubled, or moves ω towards 1.
+// decrease returns to the previous factor, which is kept until the number of sweeps has doubled, or moves ω towards 1, for
+// good where the guard watches and the residual does not fall.
 func (f *AdaptiveOmega) decrease(sweep int) {
 	switch {
-	case f.limit > 0 && (!f.scalable || f.previousRate > 0):
-		f.lower()
-	case f.previousRate > 0:
+	case f.previousRate > 0 && (f.limit == 0 || f.rate < 1):
 		f.setOmega(f.previousOmega)
 		f.previousRate, f.keepUntil = 0, 2*sweep
+	case f.limit > 0 && (!f.patient() || f.previousRate > 0):
+		f.lower()
 	case f.omega > 1:
 		f.setOmega(max(1, f.omega-max(0.1, (f.omega-1)/2)))
 	}
 }
+
+// patient reports whether the guard uses the larger bounds.
+func (f *AdaptiveOmega) patient() bool { return f.scalable || f.limit > weakLimit }
 
 // grows records a norm and reports whether the guard considers ω too large.
 func (f *AdaptiveOmega) grows(norm float64) bool {
@@ -184,7 +190,7 @@ func (f *AdaptiveOmega) grows(norm float64) bool {
 		f.smallest, f.windows = norm, 0
 	}
 	growth, windows := float64(growthBound), windowBound
-	if f.scalable {
+	if f.patient() {
 		growth, windows = scaledGrowthBound, scaledWindowBound
 	}
 	return f.omega > 1 && (norm > growth*f.smallest || f.windows > windows)
@@ -199,8 +205,12 @@ func (f *AdaptiveOmega) lower() {
 	if omega < 1+leastExcess {
 		omega = min(1, f.omega)
 	}
-	f.limit, f.scalable = omega, false
-	f.previousRate = 0
+	// At a factor near 1 that was never larger the fault is not its size: the residual of Gauss–Seidel sweeps grows, too, while
+	// regions of high diffusion fill.
+	if f.previousRate > 0 || f.omega >= 1+leastExcess {
+		f.limit = omega
+	}
+	f.scalable, f.previousRate = false, 0
 	f.setOmega(omega)
 }
 
@@ -208,7 +218,7 @@ func (f *AdaptiveOmega) setOmega(omega float64) {
 	smallest, windows := f.smallest, f.windows
 	f.omega = omega
 	f.Forget()
-	if f.scalable { // the growth is that of the run
+	if f.patient() { // the growth is that of the run
 		f.smallest, f.windows = smallest, windows
 	}
 }

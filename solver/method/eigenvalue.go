@@ -100,8 +100,9 @@ func geometricMean(a, b float64) float64 {
 //
 // If A can be scaled, the eigenvalues of the Jacobi iteration are real, and SOR converges for 0 < ω < 2. Otherwise they
 // are in an ellipse whose imaginary half axis is τ, and SOR converges for 0 < ω < 2/(1 + τ) (Young, 1971, chapter 6).
-// Locally, τ is Σ|a_low − a_high|/a_ii over the axes; the largest of the rows is used. For constant coefficients, no
-// factor above that bound is optimal either.
+// Locally, τ is Σ|a_ij − a_ji|/a_ii over the next neighbours j along the axes; the largest of the rows is used. For constant
+// coefficients, no factor above that bound is optimal either. Where the diffusion varies, the entries of a row
+// differ without any flow.
 func StableOmega(
 	dim int, n, stride [3]int, row func(idx [3]int) [kernel.Directions]float64,
 ) (omega float64, scalable bool) {
@@ -113,11 +114,7 @@ func StableOmega(
 			for x := 1; x <= n[0]; x += stride[0] {
 				at := [3]int{x, y, z}
 				v := row(at)
-				sum := 0.0
-				for a := range dim {
-					sum += math.Abs(v[kernel.West+2*a] - v[kernel.East+2*a])
-				}
-				largest = max(largest, sum/v[kernel.Center])
+				largest = max(largest, skewAt(dim, n, at, v, row))
 				same = same && v == first
 				scalable = scalable && scalableAt(dim, n, at, v, row)
 			}
@@ -127,6 +124,20 @@ func StableOmega(
 		return 2, true
 	}
 	return 2 / (1 + largest), scalable
+}
+
+// skewAt returns τ of a row v at a point.
+func skewAt(dim int, n, at [3]int, v [kernel.Directions]float64, row func(idx [3]int) [kernel.Directions]float64) float64 {
+	sum := 0.0
+	for a := range dim {
+		if at[a] == n[a] {
+			continue
+		}
+		next := at
+		next[a]++
+		sum += math.Abs(v[kernel.East+2*a] - row(next)[kernel.West+2*a])
+	}
+	return sum / v[kernel.Center]
 }
 
 // scalableAt reports whether the rows at the corners of the cells above a point allow a diagonal scaling that makes A

@@ -50,7 +50,8 @@ func NewHierarchy(dim int, n [3]int, strength [3]float64) Hierarchy {
 }
 
 // coarsePoints returns the number of points of the next coarser grid on an axis of n points: (n − 1)/2 if the coarse
-// points then coincide with fine points, else the number near n/2 whose intervals can be halved most often.
+// points then coincide with fine points, else the number near n/2 whose intervals can be halved most often. Four points
+// become two: the interpolation from a single point would miss a region of another diffusion beside it.
 func coarsePoints(n int) int {
 	if n%2 == 1 {
 		return (n - 1) / 2
@@ -58,7 +59,7 @@ func coarsePoints(n int) int {
 	middle := float64(n+1) / 2
 	reach := max(0.5, middle/8)
 	best, score := 0, 0.0
-	for m := int(math.Ceil(middle - reach)); float64(m) <= middle+reach; m++ { // m intervals
+	for m := max(3, int(math.Ceil(middle-reach))); float64(m) <= middle+reach; m++ { // m intervals
 		far := (float64(m) - middle) / middle
 		s := float64(bits.TrailingZeros(uint(m))) - float64(40*far*far)
 		if best == 0 || s > score {

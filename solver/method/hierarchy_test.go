@@ -52,7 +52,7 @@ func TestHierarchiesOfKnownGrids(t *testing.T) {
 		{2, [3]int{100, 100, 1}, even, "100² 47² 23² 11² 5² 2²"},
 		{2, [3]int{63, 63, 1}, [3]float64{4, 1}, "63² 31×63 15×31 7×15 3×7 1×3 1²"},
 		{3, [3]int{31, 31, 1}, even, "31×31×1 15×15×1 7×7×1 3×3×1 1³"},
-		{1, [3]int{9, 1, 1}, even, "9 4 1"},
+		{1, [3]int{9, 1, 1}, even, "9 4 2"},
 		{1, [3]int{2, 1, 1}, even, "2"},
 	} {
 		h := NewHierarchy(c.dim, c.n, c.strength)

@@ -26,6 +26,8 @@ type System struct {
 	Parity int
 	// Symmetric reports that A is symmetric: the energy then decides whether a cycle is accepted.
 	Symmetric bool
+	// WeakFlow reports that A is symmetric but for a flow that is weak beside the diffusion: the energy decides, too.
+	WeakFlow bool
 	// Strength is the coupling strength of the operator along each axis, in any unit. Multigrid first coarsens the
 	// axes of strong coupling. Blocks of one grid need equal values.
 	Strength [3]float64

@@ -97,7 +97,7 @@ func (m *Multigrid) init(s System, h Hierarchy) error {
 	if len(m.levels) == 1 { // a handful of points
 		m.cycle, m.start = []Stage{h.solve(0), {Kind: Measure}}, nil
 	}
-	m.safeguard = NewSafeguard(s.Symmetric)
+	m.safeguard = NewSafeguard(s.Symmetric, s.WeakFlow)
 	return nil
 }
 
@@ -250,8 +250,10 @@ func (m *Multigrid) run(s Stage) float64 {
 		l.DeferProlong(m.levels[s.Level+1], m.saveTarget())
 	}
 	switch s.Kind {
-	case Relax, Solve:
+	case Relax:
 		l.Smooth(s.Sweeps, s.Omega, m.parallel.executor(l.Part.Layout), nil)
+	case Solve:
+		l.Solve(s, m.parallel.executor(l.Part.Layout))
 	case Measure:
 		if s.Sweeps > 0 {
 			l.Smooth(s.Sweeps, s.Omega, m.parallel.executor(l.Part.Layout), m.funcs.measureRows)

@@ -70,7 +70,7 @@ func (m *Multigrid) Renew(s System) error {
 	for i, l := range m.levels {
 		l.SetEdges(edges[i])
 	}
-	m.safeguard = NewSafeguard(s.Symmetric)
+	m.safeguard = NewSafeguard(s.Symmetric, s.WeakFlow)
 	return nil
 }
 

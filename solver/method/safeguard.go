@@ -25,11 +25,17 @@ const (
 // solution and depends continuously on the values, so an iteration that never increases the energy converges
 // (Zangwill's theorem; the argument of Kornhuber, Numer. Math. 69, 1994, for monotone multigrid).
 //
+// If A is symmetric but for a weak flow, the energy decides as well, but about at most maxTrusted cycles after which the
+// residual has not been reduced by RequiredReduction.
+//
 // Otherwise the cycle is rejected, and relaxation continues from the saved values, for longer each time
 // while cycles are rejected: relaxation alone converges.
 type Safeguard struct {
-	symmetric  bool
+	symmetric  bool // A is symmetric, or nearly
+	weakFlow   bool // it is nearly
 	smallest   float64
+	proven     float64 // smallest when it was last reduced by RequiredReduction
+	trusted    int     // cycles accepted by the energy since then
 	largest    float64 // largest residual so far
 	unmeasured bool    // smallest is unknown, but the values must not become worse
 	afterStart bool    // smallest is the residual before a full multigrid start
@@ -42,6 +48,8 @@ type Safeguard struct {
 const RequiredReduction = 0.8
 
 const (
+	// maxTrusted bounds the cycles that the energy accepts with a weak flow while the residual does not fall.
+	maxTrusted     = 16
 	minRelaxations = 4
 	maxRelaxations = 1 << 10
 	// roundingLevel is the part of the largest residual below which a rejection is probably due to rounding,
@@ -50,14 +58,16 @@ const (
 )
 
 // NewSafeguard returns a Safeguard for an arbitrary start: it accepts the first cycle. symmetric reports
-// whether A is symmetric.
-func NewSafeguard(symmetric bool) Safeguard {
-	return Safeguard{symmetric: symmetric, smallest: math.Inf(1)}
+// whether A is symmetric, weakFlow whether it is but for a weak flow.
+func NewSafeguard(symmetric, weakFlow bool) Safeguard {
+	return Safeguard{symmetric: symmetric || weakFlow, weakFlow: weakFlow && !symmetric, smallest: math.Inf(1), proven: math.Inf(1)}
 }
 
 // Fields implements iterate.State.
 func (g *Safeguard) Fields(visit func(field any)) {
 	visit(&g.smallest)
+	visit(&g.proven)
+	visit(&g.trusted)
 	visit(&g.largest)
 	visit(&g.unmeasured)
 	visit(&g.afterStart)
@@ -68,7 +78,8 @@ func (g *Safeguard) Fields(visit func(field any)) {
 // Begin sets the residual of the values before the next cycle or, if started, of the values before
 // the full multigrid start that precedes the cycle.
 func (g *Safeguard) Begin(residual float64, started bool) {
-	g.smallest = residual
+	g.smallest, g.proven = residual, residual
+	g.trusted = 0
 	g.unmeasured = false
 	g.afterStart = started
 }
@@ -107,7 +118,8 @@ func (g *Safeguard) Evaluate(residual float64) Decision {
 
 // EvaluateEnergy decides about an undecided cycle by the change of the energy since the saved values.
 func (g *Safeguard) EvaluateEnergy(change, residual float64) Decision {
-	if g.change = change; change < 0 {
+	if g.change = change; change < 0 && !(g.weakFlow && g.trusted >= maxTrusted) {
+		g.trusted++
 		return g.Accept(residual)
 	}
 	return g.reject(residual)
@@ -156,7 +168,9 @@ func (g *Safeguard) Sweeps() int { return g.sweeps }
 
 // AcceptRelaxed records the residual after these relaxations.
 func (g *Safeguard) AcceptRelaxed(residual float64) {
-	g.smallest = math.Min(g.smallest, residual)
+	if g.smallest = math.Min(g.smallest, residual); g.smallest <= RequiredReduction*g.proven {
+		g.proven, g.trusted = g.smallest, 0
+	}
 }
 
 // Rejections returns the number of cycles that were not accepted.

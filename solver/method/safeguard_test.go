@@ -43,7 +43,7 @@ func TestSafeguardGuaranteesConvergence(t *testing.T) {
 
 func TestSafeguardDecisions(t *testing.T) {
 	for _, symmetric := range []bool{true, false} {
-		g := NewSafeguard(symmetric)
+		g := NewSafeguard(symmetric, false)
 		require.Equal(t, Accepted, g.Evaluate(1))
 		require.Equal(t, Accepted, g.Evaluate(0.8))
 		want := Rejected
@@ -70,6 +70,35 @@ func TestSafeguardDecisions(t *testing.T) {
 			require.Equal(t, Accepted, g.Evaluate(1))
 		}
 		require.Equal(t, Accepted, g.Evaluate(0.5))
+	}
+}
+
+// With a weak flow the energy decides about a bounded number of cycles that do not reduce the residual.
+func TestSafeguardTrustsTheEnergyForAWhile(t *testing.T) {
+	for _, weak := range []bool{true, false} {
+		g := NewSafeguard(!weak, weak)
+		require.Equal(t, Accepted, g.Evaluate(1))
+		for round := range 3 {
+			for range maxTrusted {
+				require.Equal(t, Undecided, g.Evaluate(1))
+				require.Equal(t, Accepted, g.EvaluateEnergy(-1, 1))
+			}
+			require.Equal(t, Undecided, g.Evaluate(1))
+			want := Accepted
+			if weak {
+				want = Rejected
+			}
+			require.Equal(t, want, g.EvaluateEnergy(-1, 1), round)
+			g.AcceptRelaxed(math.Pow(0.79, float64(round+1)))
+		}
+	}
+	weak := NewSafeguard(false, true)
+	residual := 1.0
+	weak.Begin(residual, false)
+	for range 10 * maxTrusted { // a slow but steady reduction needs no relaxation
+		residual *= 0.97
+		require.Equal(t, Undecided, weak.Evaluate(residual))
+		require.Equal(t, Accepted, weak.EvaluateEnergy(-1, residual))
 	}
 }
 

@@ -44,6 +44,24 @@ func TestStableOmega(t *testing.T) {
 	omega, scalable := StableOmega(1, [3]int{9, 1, 1}, one, central)
 	require.InDelta(t, 2/(1+3.), omega, 1e-12, "central differences, no M-matrix")
 	require.False(t, scalable)
+	jump := func(at [3]int) (row [kernel.Directions]float64) { // κ is 1 or 1e4; around y a weak flow
+		for a := range 2 {
+			low, high := 1., 1.
+			if at[0] > 5 {
+				low, high = 1e4, 1e4
+			}
+			if a == 0 && at[0] == 5 {
+				high = 1e4
+			}
+			flow := 0.001 * float64((at[1-a]-5)*(1-2*a))
+			row[kernel.West+2*a], row[kernel.East+2*a] = low+flow, high-flow
+			row[kernel.Center] += low + high
+		}
+		return row
+	}
+	omega, scalable = StableOmega(2, n, one, jump)
+	require.InDelta(t, 2/(1+2*0.001*8/4), omega, 1e-12, "a jump of the diffusion is no flow")
+	require.False(t, scalable)
 	for _, scale := range []float64{1e-300, 1e300} {
 		row := func([3]int) [kernel.Directions]float64 {
 			return [kernel.Directions]float64{4 * scale, scale, scale, scale, scale}

@@ -27,7 +27,7 @@ const (
 	// both arrays together. When the Truncation of Level+1 is complete, or a whole level was gathered,
 	// Level+1 needs UpdateTruncated. The values of Level+1 become 0, including ghosts.
 	Restrict
-	// Solve executes enough sweeps on Level, the coarsest, to solve it.
+	// Solve solves Level, the coarsest, which lies in one block (Level.Solve).
 	Solve
 	// Prolong adds the correction of Level+1 to the values of Level that are not in contact, and projects. It reads
 	// values of Level+1 including ghosts on faces, edges and corners. On level 0 the old values are saved.
@@ -53,7 +53,7 @@ const (
 type Stage struct {
 	Kind   Kind
 	Level  int // the finer level of a transfer
-	Sweeps int // sweeps of Relax and Solve; sweeps fused before Restrict and Measure (Fuse)
+	Sweeps int // sweeps of Relax, and of Solve by sweeps; sweeps fused before Restrict and Measure (Fuse)
 	Omega  float64
 	// Prolongs reports that Prolong is executed first in the same pass (Fuse).
 	Prolongs bool

@@ -71,7 +71,7 @@ func TestStartIsGuarded(t *testing.T) {
 }
 
 func TestSafeguardBegins(t *testing.T) {
-	g := NewSafeguard(true)
+	g := NewSafeguard(true, false)
 	g.Begin(2, true)
 	require.Equal(t, Accepted, g.Evaluate(2), "the residual does not increase")
 	require.Equal(t, Undecided, g.Evaluate(2))
@@ -90,14 +90,14 @@ func TestStepFraction(t *testing.T) {
 	for _, c := range []struct{ a, b, want float64 }{
 		{3, 2, 1.0 / 3}, {1, 1, 0.5}, {10, 1, 0.05}, {10, 0.9, 0}, {1, -1, 0}, {-1, -3, 0}, {0, 0, 0},
 	} {
-		g := NewSafeguard(true)
+		g := NewSafeguard(true, false)
 		g.Begin(1, false)
 		require.Equal(t, Undecided, g.Evaluate(5))
 		require.Equal(t, Rejected, g.EvaluateEnergy(c.a-c.b, 5))
 		require.True(t, g.TryHalfStep(5))
 		require.InDelta(t, 2*c.want, g.StepFraction(c.a/4-c.b/2), 1e-12, "%v", c)
 	}
-	g := NewSafeguard(true)
+	g := NewSafeguard(true, false)
 	g.Evaluate(1)
 	require.Equal(t, Rejected, g.Evaluate(math.Inf(1)))
 	require.False(t, g.TryHalfStep(math.Inf(1)), "the energy is not finite")

@@ -100,7 +100,7 @@ func (m *multigrid) prepare(p *problem.Problem, _ bool) error {
 		m.diffusion.attach(m)
 		m.compile()
 	}
-	m.guard = method.NewSafeguard(p.Symmetric())
+	m.guard = method.NewSafeguard(p.Symmetric(), p.WeakFlow())
 	m.enter(guardBetween, nil, 0)
 	m.squared = math.NaN()
 	m.stopped = false

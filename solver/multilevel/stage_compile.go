@@ -160,7 +160,9 @@ func (m *multigrid) appendStage(out []stage, s method.Stage, corners bool) []sta
 	switch s.Kind {
 	case method.ReferenceStart, method.ChooseStart:
 		return m.guardedStart(out, s.Kind, f)
-	case method.Relax, method.Solve:
+	case method.Solve: // its level is at the root, or on the only peer
+		return append(out, f.onePass(func() { f.Solve(s, f.exec) }, passes-1))
+	case method.Relax:
 		if f.faces[0] == nil {
 			return append(out, f.onePass(func() { f.Smooth(s.Sweeps, s.Omega, f.exec, nil) }, passes-1))
 		}

@@ -32,7 +32,8 @@ func (b *Discretization) System() method.System {
 	p := b.Problem
 	s := method.System{
 		Layout: b.Layout, Operator: b.Operator, Source: b.Source, Lower: b.Lower, Upper: b.Upper,
-		Parity: (b.Box.Lo[0] + b.Box.Lo[1] + b.Box.Lo[2]) & 1, Symmetric: p.Symmetric(), Strength: p.Strength(),
+		Parity: (b.Box.Lo[0] + b.Box.Lo[1] + b.Box.Lo[2]) & 1, Symmetric: p.Symmetric(),
+		WeakFlow: p.WeakFlow(), Strength: p.Strength(),
 	}
 	s.Coarse = func(n [3]int, e *method.Edges) (kernel.Operator, error) {
 		return p.CoarseOperatorIn(b.Box, n, Box{Hi: n}, e, [kernel.Directions][]float64{})
@@ -61,21 +62,48 @@ func (p *Problem) Symmetric() bool {
 	return true
 }
 
+// weakPeclet is the largest grid Péclet number |b|·h/κ of a weak flow.
+const weakPeclet = 0.1
+
+// WeakFlow reports whether A is not symmetric but nearly: at Samples the flow is weak beside the diffusion.
+func (p *Problem) WeakFlow() bool {
+	if p.Symmetric() {
+		return false
+	}
+	for idx := range p.Samples {
+		x := p.At(idx[0], idx[1], idx[2])
+		kappa := p.Diffusion.At(x)
+		for a := range p.Dimension {
+			if !(math.Abs(p.Velocity[a].At(x))*p.Spacing(a) <= weakPeclet*kappa) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // MayDiverge reports whether A may be no M-matrix, so that no method is known to converge.
 func (p *Problem) MayDiverge() bool { return !p.Upwind && !p.Symmetric() }
 
-// samplesOfOperator is the number of points per axis of Samples.
-const samplesOfOperator = 5
+// samples is the number of points of Samples.
+const samples = 100
 
-// Samples calls yield for a few points spread over the grid, as a loop over grid indices (1-based).
+// scattered holds, by dimension, the steps of a sequence of points that fill the unit cube evenly: powers of 1/g, where g
+// is the root of g^(d+1) = g + 1. The points of a lattice might all miss the stripes of a periodic diffusion.
+var scattered = [4][3]float64{
+	1: {0.6180339887498949},
+	2: {0.7548776662466927, 0.5698402909980532},
+	3: {0.8191725133961645, 0.6710436067037893, 0.5497004779019703},
+}
+
+// Samples calls yield for a few points spread over the grid, as a loop over grid indices (1-based). They depend on the
+// grid alone.
 func (p *Problem) Samples(yield func(idx [3]int) bool) {
-	count := [3]int{1, 1, 1}
-	for a := range p.Dimension {
-		count[a] = min(samplesOfOperator, p.N[a])
-	}
-	for _, idx := range (Box{Hi: count}).Each {
-		for a := range idx {
-			idx[a] = max(1, (p.N[a]+1)*idx[a]/(count[a]+1))
+	for i := range samples {
+		idx := [3]int{1, 1, 1}
+		for a := range p.Dimension {
+			_, at := math.Modf(0.5 + float64(float64(i)*scattered[p.Dimension][a]))
+			idx[a] += int(at * float64(p.N[a]))
 		}
 		if !yield(idx) {
 			return
@@ -92,6 +120,9 @@ func (p *Problem) Strength() [3]float64 {
 		v := st.At(idx)
 		for a := range p.Dimension {
 			out[a] += math.Abs(v[kernel.West+2*a]) + math.Abs(v[kernel.East+2*a])
+		}
+		if st.Constant() {
+			break
 		}
 	}
 	return out

@@ -195,9 +195,10 @@ func rowsDominate(p *problem.Problem) bool {
 	for idx := range p.Samples {
 		x := p.At(idx[0], idx[1], idx[2])
 		least = min(least, p.Reaction.At(x))
+		kappa := p.Diffusion.At(x)
 		for a := range p.Dimension {
 			l := p.Hi[a] - p.Lo[a]
-			fastest = max(fastest, 8*p.Diffusion.At(x)/(l*l)+math.Abs(p.Velocity[a].At(x))/l)
+			fastest = max(fastest, 8*kappa/(l*l)+math.Abs(p.Velocity[a].At(x))/l)
 		}
 	}
 	return least > 10*fastest

@@ -21,20 +21,24 @@ const (
 	largeGrid     = 1 << 21
 	// standstill is the gain of a step, relative to the square of the norm, below which the next direction follows from
 	// the image of the last one.
-	standstill    = 0.01
+	standstill = 0.01
+	// maxSkew bounds the relative difference of the entries for two neighbours up to which conjugate gradients converge as if
+	// they were equal. It is half the grid's Péclet number.
+	maxSkew       = 0.01
 	bandedEntries = 1 << 15 // points times bandwidth of a matrix that is solved by elimination
 	pieceValues   = 1 << 14 // values that one thread processes at a time
 )
 
-// minimiser solves A·w = f, w = 0 on the boundary, along directions of which each is orthogonal to the last few. If A
-// is symmetric, these are conjugate gradients with a preconditioner that varies (Notay, SIAM J. Sci. Comput. 22, 2000),
-// which minimise the error in the norm of A. Otherwise they are truncated generalised conjugate residuals (Eisenstat,
-// Elman and Schultz, SIAM J. Numer. Anal. 20, 1983), which minimise ‖f − A·w‖₂. Each direction is the result of a K-cycle
-// for the residual (Notay and Vassilevski, Numer. Linear Algebra Appl. 15, 2008). If the last step gained little, it is
-// that for the image of the last direction (Young and Jea, Linear Algebra Appl. 34, 1980): where a flow turns, A·z may be
-// orthogonal to the residual, which then stays, and its next direction would be z again. The cycle coarsens by
-// aggregation along strong couplings, with the sums of the aggregates' rows as coarse matrices (Notay, SIAM J. Sci.
-// Comput. 34, 2012). Every coarse matrix is then an M-matrix, for any jumps and flows.
+// minimiser solves A·w = f, w = 0 on the boundary, along directions of which each is orthogonal to the last few. If
+// A is symmetric or nearly so, these are conjugate gradients with a preconditioner that varies (Notay, SIAM J. Sci.
+// Comput. 22, 2000), which minimise the error in the norm of A. Otherwise they are truncated generalised conjugate
+// residuals (Eisenstat, Elman and Schultz, SIAM J. Numer. Anal. 20, 1983), which minimise ‖f − A·w‖₂. Each direction
+// is the result of a K-cycle for the residual (Notay and Vassilevski, Numer. Linear Algebra Appl. 15, 2008). If the
+// last step gained little, it is that for the image of the last direction (Young and Jea, Linear Algebra Appl. 34,
+// 1980): where a flow turns, A·z may be orthogonal to the residual, which then stays, and its next direction would
+// be z again. The cycle coarsens by aggregation along strong couplings, with the sums of the aggregates' rows as
+// coarse matrices (Notay, SIAM J. Sci. Comput. 34, 2012). Every coarse matrix is then an M-matrix, for any jumps and
+// flows.
 type minimiser struct {
 	layout       kernel.Layout
 	sweep        *kernel.Sweep
@@ -49,7 +53,7 @@ type minimiser struct {
 	exec         problem.Executor
 	entries      int     // of the matrix of the grid
 	stands       bool    // the last step hardly reduced the norm
-	symmetric    bool    // A is symmetric: there is no flow
+	symmetric    bool    // A is symmetric, or flows are so weak that it is nearly
 	work         float64 // in sweeps over the grid
 }
 
@@ -69,9 +73,9 @@ func newMinimiser(p *problem.Problem, a *kernel.Operator, e problem.Executor) (*
 	n := l.Len()
 	m := &minimiser{exec: e, layout: l, diagonal: a.Arrays[kernel.Center], source: make([]float64, p.Points()),
 		x: make([]float64, n), r: make([]float64, n), defect: make([]float64, n), entries: p.Points() * (1 + 2*p.Dimension),
-		symmetric: p.Symmetric()}
+		symmetric: nearlySymmetric(l, a)}
 	kept := maxDirections
-	if p.Symmetric() || p.Points() > largeGrid {
+	if m.symmetric || p.Points() > largeGrid {
 		kept = fewDirections
 	}
 	m.c, m.ac, m.squares = make([][]float64, kept), make([][]float64, kept), make([]float64, kept)
@@ -82,6 +86,22 @@ func newMinimiser(p *problem.Problem, a *kernel.Operator, e problem.Executor) (*
 	}
 	m.coarsen(&gridMatrix{layout: l, operator: a})
 	return m, nil
+}
+
+// nearlySymmetric reports whether the entries of A for two neighbours differ from their mean by less than maxSkew. The
+// residual weighs regions of low diffusion so little that the search for its norm would stand still.
+func nearlySymmetric(l kernel.Layout, a *kernel.Operator) bool {
+	stride := 1
+	for axis, n := range l.N[:l.Dim] {
+		up, down := a.Arrays[kernel.East+2*axis], a.Arrays[kernel.West+2*axis]
+		for i := range len(up) - stride {
+			if v, w := up[i], down[i+stride]; i/stride%n+1 < n && !(math.Abs(v-w) <= maxSkew*(v+w)) {
+				return false
+			}
+		}
+		stride *= n
+	}
+	return true
 }
 
 // coarsen creates the levels for the matrix of the grid.
