@@ -327,3 +327,12 @@ func TestRisingResidualsAreNotStopped(t *testing.T) {
 		require.Greater(t, s.Peers[0].Sweeps, iterate.Iteration(1<<16), "this problem shows nothing")
 	}
 }
+
+// Multigrid goes on from the iterate of SOR, also where that has a large residual, rather than begin again.
+func TestAlternationKeepsTheIterate(t *testing.T) {
+	c := pattern("cells", []int{63, 63}, "f: \"100\"", "diffusion: \"sin(60*x)*sin(60*y) > 0 ? 1e6 : 1\"")
+	p := c.problem(t)
+	s, err := Solve(t.Context(), p, Options{Tolerance: 1e-4, MaxSweeps: 1 << 20, Threads: 1})
+	require.NoError(t, err)
+	require.Less(t, s.Peers[0].Work, 1200., s.Method)
+}

@@ -38,6 +38,12 @@ func (a *Alternation) Begin(work, least float64) {
 	a.plan(0, a.least)
 }
 
+// Continue goes on, after that much work, from the state of an earlier run at its end.
+func (a *Alternation) Continue(earlier *Alternation, end, work float64) {
+	*a = *earlier
+	a.begun += work - end
+}
+
 // plan sets when the next decision is due. The first half of the interval is not observed, since changes disturb it.
 func (a *Alternation) plan(work, length float64) {
 	a.mark, a.due = work+length/2, work+length

@@ -198,6 +198,7 @@ func (c *cycleDriver) begin(p *problem.Problem) error {
 		return err
 	}
 	c.problem, c.prepared = p, [2]bool{}
+	before := c.adopt()
 	if err := c.prepare(c.alternation.Current()); err != nil {
 		return err
 	}
@@ -220,6 +221,9 @@ func (c *cycleDriver) begin(p *problem.Problem) error {
 		crossing = max(p.N[0], p.N[1], p.N[2])
 	}
 	c.alternation.Begin(c.spent, float64(crossing))
+	if before != nil && g.steps.Total == 0 {
+		c.alternation.Continue(&before.alternation, before.work, c.spent)
+	}
 	c.cycleState = cycleState{residual: iterate.UnknownResidual(), norm0: iterate.UnknownResidual()}
 	if g.config.State == nil {
 		return nil

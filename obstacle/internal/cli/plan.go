@@ -30,7 +30,7 @@ const defaultKeepers = 3
 func (a *app) plan(ctx context.Context, q *request, w *work) (launch.Plan, error) {
 	p := launch.Plan{
 		Catalog: a.catalog, Spec: w.spec, Problem: w.problem, Partition: w.partition, Initial: w.initial,
-		After: w.after, PartitionWhy: w.partitionWhy, MethodWhy: w.methodWhy,
+		Earlier: q.earlierState(), After: w.after, PartitionWhy: w.partitionWhy, MethodWhy: w.methodWhy,
 		Scheme: q.scheme, Method: w.method, Order: w.order,
 		Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
 		Balance: w.balance == "on" && q.parts <= 1, Parts: q.parts, BalanceParts: w.balance == "on" && q.parts > 1,

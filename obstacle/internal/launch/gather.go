@@ -240,6 +240,9 @@ func (r *run) reachable() error {
 func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes int64) rendezvous.Assign {
 	a := r.commonWork()
 	a.Epoch, a.Members, a.ProblemBytes = r.epoch, members, problemBytes
+	if r.epoch == 0 {
+		a.Earlier = r.Earlier
+	}
 	factor := r.Slowdown[m.rank]
 	if r.Parts > 1 {
 		factor = r.slow[processOf(m)]

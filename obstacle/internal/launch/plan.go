@@ -26,6 +26,7 @@ type Plan struct {
 	Problem   *problem.Problem // Spec on its grid, validated
 	Partition problem.Partition
 	Initial   []float64 // starting iterate [z][y][x], or u at the end of time step After; nil: that of the problem
+	Earlier   []byte    // Result.State of the run that ended with Initial; nil: there is none
 	After     int       // time steps that an earlier run has completed
 
 	Scheme       string // value of --scheme

@@ -185,7 +185,7 @@ func (p *peer) fillWork(w *work) error {
 	w.config = problem.Config{
 		Problem: p.problem, Partition: p.cut, Rank: iterate.Rank(p.welcome.Rank), Scheme: scheme, Order: a.Order,
 		Method: a.Method, Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: initial,
-		Omega: a.Omega, Late: p.turnOf() != nil, Reconfigure: a.Reconfigure, Balance: a.Balance, After: a.After,
+		Omega: a.Omega, Earlier: a.Earlier, Late: p.turnOf() != nil, Reconfigure: a.Reconfigure, Balance: a.Balance, After: a.After,
 		Allocate: p.arrays.Take, KeepEvery: time.Duration(a.KeepEveryMS) * time.Millisecond,
 	}
 	return nil
@@ -272,6 +272,9 @@ func (p *peer) validateAssignment(a *rendezvous.Assign) error {
 		return errors.New("no problem")
 	case p.problem != nil && (a.N != p.problem.N || !a.Balance && !reflect.DeepEqual(cut, p.cut)):
 		return fmt.Errorf("a grid of %v, divided otherwise than in the epoch before", a.N)
+	}
+	if len(a.Earlier) > maxState {
+		return fmt.Errorf("a state of %d bytes of an earlier run", len(a.Earlier))
 	}
 	if r := a.Resume; a.KeepEveryMS < 0 || r != nil && (len(r.State) > maxState || r.State != nil && !a.Initial) {
 		return errors.New("a kept iterate without its values, or iterates kept in a negative time")
