@@ -42,6 +42,9 @@ func (c *Choice) Faster(than string) bool {
 	return known && comparable && other > 2*own
 }
 
+// FlowDominates reports whether the work of the methods is not known because a flow dominates the diffusion.
+func (c *Choice) FlowDominates() bool { return c.work.dominates }
+
 // Set sets the chosen method in m. Of two methods of the whole grid, the next one takes part in the run.
 func (c *Choice) Set(m *problem.MethodConfig) {
 	m.Name = c.Name

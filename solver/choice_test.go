@@ -269,6 +269,36 @@ func TestChooseBadCoefficients(t *testing.T) {
 	}
 }
 
+// Where a flow dominates the diffusion on the domain, no number is given: multigrid takes 600,000 sweeps on 63 × 63 points for
+// a flow of 60 out of the domain, and 24 without a flow.
+func TestEstimatesOfFlows(t *testing.T) {
+	for keys, unknown := range map[string]bool{
+		"":                  false,
+		"velocity: [10, 5]": false,
+		"velocity: [60, 0]": true,
+		"velocity: [\"60*(x-.5)\", \"60*(y-.5)\"]":                     true,
+		"velocity: [\"60*(0.5-y)\", \"60*(x-.5)\"]":                    true,
+		"velocity: [60, 0]\ndiffusion: \"50\"":                         false,
+		"velocity: [60, 0]\nreaction: \"1000\"":                        false,
+		"velocity: [1, 0]\ndiffusion: \"x > 0.5 ? 0.001 : 1\"":         true,
+		"velocity: [\"1000*(y-0.5)\", \"1000*(0.5-x)\"]\nupwind: true": true,
+	} {
+		c := choiceCase{text: square(keys + "\n"), n: []int{63}}
+		choice, err := Methods().Choose(Run{Config: problem.Config{Problem: c.problem(t), Scheme: iterate.Synchronous()}})
+		require.NoError(t, err)
+		require.Equal(t, unknown, choice.FlowDominates(), keys)
+		if !unknown {
+			require.Regexp(t, "[0-9] sweeps", choice.Why, keys)
+			continue
+		}
+		require.NotRegexp(t, "[0-9]", choice.Why)
+		for _, other := range choice.Others {
+			require.NotRegexp(t, "[0-9]", other.Why)
+			require.False(t, choice.Faster(other.Name))
+		}
+	}
+}
+
 // A choice is called faster only where both estimates are known and differ by far.
 func TestChoiceFaster(t *testing.T) {
 	want := map[string]string{"constant, 1-D": problem.SOR, "constant": problem.Richardson, "anisotropic": problem.SOR}

@@ -338,18 +338,18 @@ func (s *solving) preferStart(out *Solution) error {
 	if out.Reason == iterate.Converged || p.Evolution != nil || s.o.At != nil && out.Reason != iterate.Diverged {
 		return nil
 	}
-	start := make([]float64, p.Points())
-	p.Start(start, s.o.Initial, problem.Box{Hi: p.N})
 	if s.o.At != nil {
+		start := make([]float64, p.Points())
+		p.Start(start, s.o.Initial, problem.Box{Hi: p.N})
 		copy(out.U, part(start, p.N, out.Box))
 		return nil
 	}
 	last, err := verify.Measure(p, out.U, nil)
-	if err != nil || last.RelativeResidual <= 1 && s.o.Initial == nil && p.Initial == nil {
+	if err != nil {
 		return err
 	}
-	first, err := verify.Measure(p, start, nil)
-	if err == nil && !(last.RelativeResidual <= first.RelativeResidual) {
+	start, _, err := verify.BetterStart(p, s.o.Initial, last.RelativeResidual, nil)
+	if start != nil {
 		out.U = start
 	}
 	return err

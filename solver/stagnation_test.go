@@ -294,7 +294,7 @@ func TestUnreachableSolutionStagnates(t *testing.T) {
 			"velocity: [\"sin(10*x)\"]\n", n: []int{63}},
 	} {
 		p := c.problem(t)
-		for _, name := range []string{problem.Richardson, problem.SOR, problem.Multigrid} {
+		for _, name := range []string{problem.Richardson, problem.SOR, problem.Multigrid, Auto} {
 			s, err := Solve(t.Context(), p, Options{Method: problem.MethodConfig{Name: name}, MaxSweeps: 1 << 22, Threads: 1})
 			require.ErrorIs(t, err, ErrNotConverged, name)
 			require.Equal(t, iterate.Stagnated, s.Reason, name)
@@ -312,4 +312,27 @@ func TestUnreachableSolutionStagnates(t *testing.T) {
 			}
 		}
 	}
+}
+
+// SOR on rings of a diffusion that varies by ten million first increases the residual by a factor of thousands, and reaches
+// its first value again after 110,000 sweeps. It is not stopped, also where it alternates with multigrid, which needs far more.
+func TestRisingResidualsAreNotStopped(t *testing.T) {
+	c := pattern("rings", []int{31, 31}, "f: \"100\"", "diffusion: \"sin(30*sqrt((x-0.5)^2 + (y-0.5)^2)) > 0 ? 1e7 : 1\"")
+	p := c.problem(t)
+	for _, name := range []string{problem.SOR, Auto} {
+		s, err := Solve(t.Context(), p, Options{
+			Method: problem.MethodConfig{Name: name}, Tolerance: 1e-4, MaxSweeps: 1 << 20, Threads: 1,
+		})
+		require.NoError(t, err, name)
+		require.Greater(t, s.Peers[0].Sweeps, iterate.Iteration(1<<16), "this problem shows nothing")
+	}
+}
+
+// Multigrid goes on from the iterate of SOR, also where that has a large residual, rather than begin again.
+func TestAlternationKeepsTheIterate(t *testing.T) {
+	c := pattern("cells", []int{63, 63}, "f: \"100\"", "diffusion: \"sin(60*x)*sin(60*y) > 0 ? 1e6 : 1\"")
+	p := c.problem(t)
+	s, err := Solve(t.Context(), p, Options{Tolerance: 1e-4, MaxSweeps: 1 << 20, Threads: 1})
+	require.NoError(t, err)
+	require.Less(t, s.Peers[0].Work, 1200., s.Method)
 }

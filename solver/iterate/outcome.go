@@ -49,6 +49,9 @@ type Outcome struct {
 	Iterate   Iteration // of the answer
 	Residual  float64   // relative, agreed by all peers; NaN if it was never measured
 	Snapshots int       // not counting snapshot 0, of the starting vector
+	// State is that of the method at the end, for a later run that begins with the last values (problem.Config.Earlier). nil:
+	// the method has none.
+	State []byte
 
 	// In a run with time steps, Sweeps counts all steps. Reason, Iterate, Residual and Snapshots are those
 	// of the last step.

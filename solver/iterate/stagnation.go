@@ -18,9 +18,12 @@ import "github.com/p2pdc/p2pdc/internal/kernel"
 // The second condition costs a pass over the block. So magnitudes are reduced only at the check after the first
 // condition holds. Both use exact sums, so the decision does not depend on the partition.
 //
-// A run also stagnates if its residual has not fallen by a ten-thousandth during nine tenths of its work and standstillWork at
-// least: A is nearly singular (a strong flow out of the domain, say), and the solution is out of reach. If the
-// iteration may diverge, or its residual is at least grown, it has diverged instead, and obstacles bound the values.
+// A run also stagnates if its residual stands still during nine tenths of its work and standstillWork at least: A is nearly
+// singular (a strong flow out of the domain, say), and the solution is out of reach. A residual that falls by a
+// ten-thousandth does not stand still, nor does one that has risen, and falls from there, though still above its smallest
+// value: SOR, which runs in lockstep, increases it by a factor of thousands at first where the diffusion varies by a million.
+// If the iteration may diverge, or its residual is at least grown, a rise is no progress: the run has diverged, and
+// obstacles bound the values.
 type Stagnation struct {
 	// MayDiverge states that the iteration is not known to converge. It is no part of the state.
 	MayDiverge bool
@@ -31,8 +34,10 @@ type Stagnation struct {
 	bestAt Iteration // of the check that found it, or of the last doubt that was cleared
 	checks int       // since then
 
-	level   float64 // relative residual that was the newest to be lower by a ten-thousandth (snapshots: an eighth)
-	levelAt float64 // work before its check, in sweeps over the grid
+	begun   float64 // work before the first check, in sweeps over the grid
+	highest float64 // relative residual, the newest that was higher by a ten-thousandth
+	level   float64 // the newest since then that was lower by a ten-thousandth (snapshots: an eighth)
+	levelAt float64 // work between the first check and that of level
 }
 
 // Fields implements State.
@@ -41,6 +46,8 @@ func (s *Stagnation) Fields(visit func(field any)) {
 	visit(&s.best)
 	visit(&s.bestAt)
 	visit(&s.checks)
+	visit(&s.begun)
+	visit(&s.highest)
 	visit(&s.level)
 	visit(&s.levelAt)
 }
@@ -55,8 +62,7 @@ const (
 	snapshotChecks = 3
 	// noisyMinimum is the largest ratio of a new minimum to the one before among snapshots.
 	noisyMinimum = 7. / 8
-	// standstillWork exceeds the sweeps in which a flow crosses the largest grids, before the residual falls, and those
-	// in which SOR first increases it where the diffusion varies by a factor of a million.
+	// standstillWork exceeds the sweeps in which a flow crosses the largest grids, before the residual falls.
 	standstillWork = 1 << 16
 	standstillFall = 1 - 1e-4
 	// grown is the least relative residual that counts as divergence if it stands still. Transient growth ends before.
@@ -78,8 +84,24 @@ func (s *Stagnation) record(k Iteration, residual float64, checks int) bool {
 	return s.checks >= checks && k-s.bestAt >= k/4
 }
 
-// standsStill reports whether the residual has not fallen during most of that much work.
-func (s *Stagnation) standsStill(work float64) bool {
+// move records the relative residual after that much work and reports whether it stands still.
+func (s *Stagnation) move(work, residual float64) bool {
+	fall := standstillFall
+	if s.snapshots {
+		fall = noisyMinimum
+	}
+	if !s.known {
+		s.begun = work
+	}
+	work -= s.begun
+	switch {
+	case !s.known:
+		s.highest, s.level, s.levelAt = residual, residual, work
+	case residual < fall*s.level:
+		s.level, s.levelAt = residual, work
+	case !s.snapshots && residual*fall > s.highest && residual < grown && !s.MayDiverge:
+		s.highest, s.level, s.levelAt = residual, residual, work
+	}
 	return work >= standstillWork && work-s.levelAt >= 0.9*work
 }
 
@@ -88,19 +110,12 @@ func (s *Stagnation) standsStill(work float64) bool {
 // check has to reduce magnitudes. With tolerance 0 a run never stagnates.
 func (s *Stagnation) Evaluate(k Iteration, work float64,
 	residual, tol float64, checks int, reduced bool, m float64) (why Reason, reduce bool) {
-	fall := standstillFall
-	if s.snapshots {
-		fall = noisyMinimum
-	}
-	if residual < fall*s.level || !s.known {
-		s.level, s.levelAt = residual, work
-	}
-	switch {
+	switch stands := s.move(work, residual); {
 	case tol == 0:
 		return Running, false
-	case s.standsStill(work) && (s.MayDiverge || residual >= grown):
+	case stands && (s.MayDiverge || residual >= grown):
 		return Diverged, false
-	case s.standsStill(work):
+	case stands:
 		return Stagnated, false
 	case !s.record(k, residual, checks):
 		return Running, false

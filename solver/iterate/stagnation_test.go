@@ -1,6 +1,7 @@
 package iterate
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -15,4 +16,38 @@ func TestSweepsOfARoundTrip(t *testing.T) {
 	require.Equal(t, float64(100*sweepsPerRound), e.work(0))
 	e.scheduler.newestRound = time.Nanosecond
 	require.Equal(t, float64(1<<20), e.work(0))
+}
+
+// standing returns the verdict on a residual as a function of the work, and the work at the verdict.
+func standing(s Stagnation, from, most float64, residual func(work float64) float64) (why Reason, work float64) {
+	for work = from; why == Running && work < most; work += 64 {
+		why, _ = s.Evaluate(Iteration(work), work, residual(work-from), 1e-6, StagnantChecks, false, 0)
+	}
+	return why, work
+}
+
+// A residual that has risen, and falls slowly from there, does not stand still. One that stands on a height does, and one of
+// an iteration that may diverge.
+func TestRiseIsNoStandstill(t *testing.T) {
+	rises := func(work float64) float64 { return math.Min(1+work/3, 1e4*math.Exp(-(work-3e4)/1e5)) }
+	why, work := standing(Stagnation{}, 0, 5e5, rises)
+	require.Equal(t, Running, why, work)
+	why, _ = standing(Stagnation{MayDiverge: true}, 0, 5e5, rises)
+	require.Equal(t, Diverged, why)
+	late := func(work float64) float64 { return 1 + math.Min(work, 2e5)/10 }
+	why, work = standing(Stagnation{}, 0, 1e7, late)
+	require.Equal(t, Stagnated, why)
+	require.InDelta(t, 2e6, work, 1e4)
+	why, work = standing(Stagnation{}, 0, 1e7, func(work float64) float64 { return 1 + work })
+	require.Equal(t, Diverged, why)
+	require.InDelta(t, 1e7, work, 1e5, "it is grown at 1e6")
+}
+
+// The standstill of a late time step is found as soon as that of the first one.
+func TestStandstillInALateTimeStep(t *testing.T) {
+	for _, from := range []float64{0, 1e6, 1e9} {
+		why, work := standing(Stagnation{}, from, from+1e6, func(float64) float64 { return 0.5 })
+		require.Equal(t, Stagnated, why)
+		require.Less(t, work-from, 1.1*standstillWork)
+	}
 }

@@ -6,7 +6,8 @@ import "math"
 // method goes on while its rate promises the end before the work so far has doubled. Otherwise the other one is tried, and
 // the one goes on that reduced the residual more per unit of work when it was used last. The rate of SOR shows late, after
 // its factor and the residual have settled; it is tried again, for longer, each time the work has doubled, and for as long as
-// all work before if the other method stands still. So the work is a small multiple of that of the better method alone.
+// all work before if the other method stands still. While SOR stands still, the other method is tried again, too. So the
+// work is a small multiple of that of the better method alone.
 //
 // Alternation depends on its inputs alone: peers that pass exact residuals take the same decisions.
 type Alternation struct {
@@ -35,6 +36,12 @@ func (a *Alternation) Begin(work, least float64) {
 	a.least = max(ShortestTrial, least)
 	a.since = 0
 	a.plan(0, a.least)
+}
+
+// Continue goes on, after that much work, from the state of an earlier run at its end.
+func (a *Alternation) Continue(earlier *Alternation, end, work float64) {
+	*a = *earlier
+	a.begun += work - end
 }
 
 // plan sets when the next decision is due. The first half of the interval is not observed, since changes disturb it.
@@ -91,13 +98,14 @@ func (a *Alternation) Observe(work, residual, tolerance, settle float64) (change
 		a.plan(work, settled-work)
 		return false
 	}
-	again := 1-i == a.SOR && a.usedAt[1-i] <= work/2
+	stands := standingStill*a.rates[i]*work < math.Log(residual/tolerance)
+	again := (1-i == a.SOR || stands) && a.usedAt[1-i] <= work/2
 	if change = !ends && (a.usedAt[1-i] == 0 || again || a.rates[1-i] > a.rates[i]); !change {
 		a.plan(work, work)
 		return false
 	}
 	length := work / 4
-	if again && standingStill*a.rates[i]*work < math.Log(residual/tolerance) {
+	if again && stands && 1-i == a.SOR {
 		length = work
 	}
 	a.second, a.since = !a.second, work

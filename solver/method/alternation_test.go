@@ -60,6 +60,25 @@ func TestAlternationTries(t *testing.T) {
 	}
 }
 
+// Where both methods stand still, both get a share of the work, whichever is the better one.
+func TestBothMethodsThatStandStillAreTried(t *testing.T) {
+	for better := range 2 {
+		a := Alternation{SOR: 1}
+		a.Begin(0, 0)
+		var worked [2]float64
+		level := 0.0
+		for work := 4.; work < 1e6; work += 4 {
+			i := a.Current()
+			worked[i] += 4
+			if level -= 4e-12; i == better {
+				level -= 4e-11
+			}
+			a.Observe(work, math.Exp(level), 1e-6, 0)
+		}
+		require.Greater(t, min(worked[0], worked[1]), 1e5, worked)
+	}
+}
+
 // Residuals that are no numbers, and runs without a tolerance, change nothing.
 func TestAlternationIgnoresOtherNumbers(t *testing.T) {
 	for _, v := range []float64{math.NaN(), math.Inf(1), 0, -1} {

@@ -79,6 +79,7 @@ type cycleState struct {
 	stagnant       iterate.Stagnation
 	last           iterate.Iteration // final iterate, once reason is not Running
 	residual       float64
+	worked         [2]float64 // work of each method
 	norm0          float64
 	referenceNorm  float64 // ‖r‖ of the reference vector: norm0, or 0
 	reason         iterate.Reason
@@ -197,6 +198,7 @@ func (c *cycleDriver) begin(p *problem.Problem) error {
 		return err
 	}
 	c.problem, c.prepared = p, [2]bool{}
+	before := c.adopt()
 	if err := c.prepare(c.alternation.Current()); err != nil {
 		return err
 	}
@@ -219,6 +221,9 @@ func (c *cycleDriver) begin(p *problem.Problem) error {
 		crossing = max(p.N[0], p.N[1], p.N[2])
 	}
 	c.alternation.Begin(c.spent, float64(crossing))
+	if before != nil && g.steps.Total == 0 {
+		c.alternation.Continue(&before.alternation, before.work, c.spent)
+	}
 	c.cycleState = cycleState{residual: iterate.UnknownResidual(), norm0: iterate.UnknownResidual()}
 	if g.config.State == nil {
 		return nil
@@ -299,6 +304,7 @@ func (c *cycleDriver) next() *stage {
 			cycles, work := c.method.done()
 			c.cycle += cycles
 			c.spent += work
+			c.worked[c.alternation.Current()] += work
 			if cycles > 0 || !c.stopEarly() {
 				c.phase = driverCheck
 			}
@@ -391,7 +397,7 @@ func (c *cycleDriver) evaluate(totals []float64) {
 		c.measureFrom = c.schedule.Next(r, k, c.residual, tol)
 		if c.withMagnitudes = false; reason == iterate.Running {
 			c.stagnant.MayDiverge = c.method.unstable() || c.problem.MayDiverge()
-			reason, c.withMagnitudes = c.stagnant.Evaluate(k, c.spent, c.residual, tol,
+			reason, c.withMagnitudes = c.stagnant.Evaluate(k, c.standing(), c.residual, tol,
 				iterate.StagnantChecks, asked, m)
 		}
 	}
@@ -418,6 +424,13 @@ func (c *cycleDriver) evaluate(totals []float64) {
 	}
 }
 
+// standing returns the work that counts against a standstill. Of two methods it is twice that of the method with less: the
+// run goes on until each has had its share without progress.
+func (c *cycleDriver) standing() float64 {
+	n := len(c.methods)
+	return float64(n) * slices.Min(c.worked[:n])
+}
+
 // beginKeep keeps the present iterate: the reduction that it returns is complete when every peer has stored its copy.
 func (c *cycleDriver) beginKeep() *stage {
 	c.keeps = false
@@ -437,6 +450,8 @@ func (c *cycleDriver) Fields(visit func(field any)) {
 	visit(&c.norm0)
 	visit(&c.referenceNorm)
 	visit(&c.spent)
+	visit(&c.worked[0])
+	visit(&c.worked[1])
 	visit(&c.withMagnitudes)
 	visit(&c.final)
 	visit(&c.changedAt)

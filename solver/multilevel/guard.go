@@ -52,9 +52,10 @@ func (m *multigrid) next(iterate.Iteration) *stage {
 			if m.first {
 				m.first = false
 				residual := math.Sqrt(m.squared)
-				if d := &m.peer.driver; m.warm && startsAfresh(iterate.Relative(residual, d.norm0)) {
+				if d := &m.peer.driver; m.warm && !m.continues && startsAfresh(iterate.Relative(residual, d.norm0)) {
 					m.warm, residual = false, d.referenceNorm
 				}
+				m.continues = true
 				if math.IsNaN(residual) {
 					residual = math.Inf(1)
 				}

@@ -48,7 +48,7 @@ func (Method) New(c problem.Config) (problem.Peer, error) {
 // Describe returns the method's parameters (see problem.Peer).
 func (g *peer) Describe() string {
 	c := &g.driver
-	if c.changedAt == 0 {
+	if c.changedAt == 0 && c.alternation.Current() == 0 {
 		return c.method.describe()
 	}
 	return fmt.Sprintf("from sweep %d on %s, which reduces the residual more per sweep: %s",

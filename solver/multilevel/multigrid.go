@@ -27,6 +27,8 @@ type multigrid struct {
 	referenceSquares kernel.Sum       // squared residual of a grid's reference vector, for guardedStart
 	warm             bool             // cycles can begin from the present values
 	first            bool             // no cycle has been done
+	continues        bool             // the method has begun: no starting values but those of the run
+	earlier          bool             // it has in an earlier run
 	stepFraction     float64          // for takeFraction and measureFraction
 
 	sinceStopCheck int // relaxations since the last check for an early end
@@ -106,6 +108,7 @@ func (m *multigrid) prepare(p *problem.Problem, _ bool) error {
 	m.stopped = false
 	m.relaxed = 0
 	m.sinceStopCheck = 0
+	m.continues = m.earlier
 	return nil
 }
 
@@ -254,6 +257,7 @@ func (m *multigrid) done() (iterate.Iteration, float64) {
 func (m *multigrid) Fields(visit func(field any)) {
 	visit(&m.warm)
 	visit(&m.first)
+	visit(&m.continues)
 	visit(&m.atReference)
 	visit(&m.squared)
 	visit(&m.relaxed)

@@ -208,10 +208,13 @@ func (g *peer) Outcome() iterate.Outcome {
 		Reason: c.reason, Sweeps: s.CompletedSweeps + c.cycle, Iterate: c.cycle, Residual: c.residual, Work: c.spent,
 		Steps: s.Completed, WorstResidual: s.Worst.Residual, WorstStep: s.Worst.Step,
 	}
-	if !g.done {
+	switch {
+	case !g.done:
 		o.Reason = iterate.Running
-	} else if g.answersBest() {
+	case g.answersBest():
 		o.Iterate, o.Residual = c.best.At, c.best.Residual
+	default:
+		o.State = c.leave()
 	}
 	return o
 }

@@ -163,6 +163,9 @@ type Config struct {
 	// Omega is the relaxation factor with which SOR begins its estimate if Method.Omega is 0, as an earlier run with the
 	// same problem has found it. 0: the estimate begins on a coarse grid.
 	Omega float64
+	// Earlier is Outcome.State of an earlier run of the same problem, on any number of peers, whose last values are Initial:
+	// the method goes on as in one run. nil, or the state of another method: it begins.
+	Earlier []byte
 	// After is the number of time steps that an earlier run has completed. The run begins with step After+1, and
 	// Outcome.Steps counts the earlier steps as completed.
 	After int

@@ -42,9 +42,10 @@ type State struct {
 
 // Progress is what a run has done.
 type Progress struct {
-	Step     int             `json:"step"`     // complete time steps
-	Sweeps   uint64          `json:"sweeps"`   // since the first start of the run, of the peer with the most
-	Residual nullable.Number `json:"residual"` // relative, the last one known
+	Step     int             `json:"step"`             // complete time steps
+	Sweeps   uint64          `json:"sweeps"`           // since the first start of the run, of the peer with the most
+	Residual nullable.Number `json:"residual"`         // relative, the last one known
+	Method   []byte          `json:"method,omitempty"` // state of the method at the end of a run; see iterate.Outcome.State
 }
 
 // lockName is the file that the writer of a directory locks. It stays there, empty: a file that is removed could be

@@ -289,6 +289,9 @@ func (s *saver) writeLast(o *launch.Outcome, converged bool, residual nullable.N
 			most = max(most, r.Sweeps)
 		}
 		p.Sweeps += most
+		if i := slices.IndexFunc(o.Peers, func(r rendezvous.Result) bool { return r.State != nil }); i >= 0 && len(o.Missing) == 0 {
+			p.Method = o.Peers[i].State
+		}
 		last := o.U
 		if o.AtStart { // the residual rises first: a run in pieces that went back each time would never end
 			last = o.Ended
@@ -314,6 +317,14 @@ func (q *request) resumed() *report.Resumed {
 		out.Skipped = append(out.Skipped, err.Error())
 	}
 	return out
+}
+
+// earlierState returns the state of the method in the checkpoint from which a run continues, nil if there is none.
+func (q *request) earlierState() []byte {
+	if q.from == nil {
+		return nil
+	}
+	return q.from.Method
 }
 
 // adopt sets the flags of a checkpoint that the user has not given. Flags of its method apply unless the user gives

@@ -51,11 +51,12 @@ func TestLastCheckpointGoesOn(t *testing.T) {
 		{U: make([]float64, 4), AtStart: true, Ended: []float64{1, 2, 3, 4}},
 	} {
 		s, directory := saving(t)
-		o.Reason, o.Peers = launch.Sweeps, make([]rendezvous.Result, 1)
+		o.Reason, o.Peers = launch.Sweeps, []rendezvous.Result{{}, {State: []byte("state")}}
 		require.NoError(t, s.writeLast(o, false, 1))
 		f, err := checkpoint.Open(directory, nil)
 		require.NoError(t, err)
 		require.Equal(t, []float64{1, 2, 3, 4}, f.U)
+		require.Equal(t, "state", string((&request{from: f}).earlierState()))
 	}
 }
 
@@ -196,6 +197,24 @@ func TestResumeAlternates(t *testing.T) {
 			require.NotContains(t, s.About, c.not, c)
 		}
 	}
+}
+
+// A run in pieces that are shorter than the first trial of its method comes to an end.
+func TestResumeInPieces(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("outward.yaml", []byte("dimension: 2\ndomain: [[0, 1], [0, 1]]\nboundary: \"0\"\nf: \"-1\"\n"+
+		"obstacle: \"0.05*sin(9*x) - 0.1\"\nvelocity: [\"50*(x-0.5)\", \"50*(y-0.5)\"]\n"), 0o600))
+	run := func(args ...string) int {
+		var out, errs bytes.Buffer
+		args = append(args, "--in-process", "--peers", "1", "--max-sweeps", "5", "--checkpoint", "c")
+		return Main(t.Context(), args, catalog.New(), strings.NewReader(""), &out, &errs)
+	}
+	code, pieces := run("solve", "outward.yaml", "--n", "31"), 1
+	for ; code == ExitStopped && pieces < 30; pieces++ {
+		code = run("resume", "c")
+	}
+	require.Equal(t, ExitSolved, code)
+	require.Greater(t, pieces, 3)
 }
 
 // A directory that does not answer holds the answer back for the peer timeout at most, and not after a request to end.

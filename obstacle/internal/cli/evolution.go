@@ -174,12 +174,11 @@ func (a *app) evaluate(w *work, o *launch.Outcome, r *recorder, stepMode string)
 // preferStart replaces the iterate of a run that has not converged by the starting iterate if that has a smaller
 // residual, and evaluates it. The start max(φ, 0) has the relative residual 1.
 func preferStart(w *work, o *launch.Outcome, e verify.Evaluation, x problem.Executor) (verify.Evaluation, error) {
-	if o.Reason == launch.Converged || e.RelativeResidual <= 1 && w.initial == nil && w.problem.Initial == nil {
+	if o.Reason == launch.Converged {
 		return e, nil
 	}
-	start := launch.Start(w.problem, w.initial)
-	s, err := verify.Measure(w.problem, start, x)
-	if err != nil || e.RelativeResidual <= s.RelativeResidual {
+	start, s, err := verify.BetterStart(w.problem, w.initial, e.RelativeResidual, x)
+	if start == nil || err != nil {
 		return e, err
 	}
 	o.U, o.AtStart, o.Ended = start, true, o.U

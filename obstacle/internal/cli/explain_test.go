@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -111,5 +112,24 @@ func TestExplainWarnsAndRefuses(t *testing.T) {
 		require.Equal(t, ExitUsage, code, args)
 		require.Empty(t, out)
 		require.Equal(t, want, errs)
+	}
+}
+
+// Where a flow dominates, the better method is not known: explain gives no numbers, and a stopped run names no method as the
+// one to try.
+func TestFlowsThatDominate(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("p.yaml", []byte("dimension: 2\ndomain: [[0, 1], [0, 1]]\nboundary: \"0\"\nf: \"1\"\n"+
+		"obstacle: \"-10\"\nvelocity: [\"60*(x-0.5)\", \"60*(y-0.5)\"]\n"), 0o600))
+	e := explained(t, "p.yaml", "--n", "31")
+	require.Contains(t, e.choice(t, "method").Why, "not known")
+	require.NotContains(t, e.choice(t, "method").Why, "about")
+	for _, method := range []string{"sor", "multigrid", "richardson"} {
+		code, out, errs := call("solve", "p.yaml", "--n", "31", "--method", method, "--tol", "1e-9", "--max-sweeps", "1100",
+			"--in-process", "--peers", "1")
+		require.Equal(t, ExitStopped, code, errs)
+		require.Contains(t, out, "without --method, the run alternates between multigrid and sor", method)
+		require.NotContains(t, out, "is chosen")
+		require.NotContains(t, out, "try --method")
 	}
 }

@@ -127,6 +127,10 @@ func (q *request) alternatives(w *work, clusters []string) (out report.Alternati
 			if c.Name == w.method.Name {
 				out.Next = c.Next
 			}
+			var m problem.MethodConfig
+			if c.Set(&m); c.FlowDominates() && m.Next != "" {
+				out = report.Alternatives{Alternates: m.Name + " and " + m.Next}
+			}
 		}
 	} else if w.method.Next == "" {
 		out.Next = w.choice.Next

@@ -36,7 +36,7 @@ func (a *app) plan(ctx context.Context, q *request, w *work) (launch.Plan, error
 	spec.Threads, spec.Pin, spec.Slowdown, spec.Reconfigure = w.threads, q.pin != "off", w.slow, q.stepMode != "never"
 	spec.Rails.Values, spec.Keepers = w.scheme.Slots(), 0
 	p := launch.Plan{
-		Catalog: a.catalog, Spec: spec, ProblemSpec: w.spec, Problem: w.problem, Initial: w.initial,
+		Catalog: a.catalog, Spec: spec, ProblemSpec: w.spec, Problem: w.problem, Initial: w.initial, Earlier: q.earlierState(),
 		PartitionWhy: w.partitionWhy, MethodWhy: w.methodWhy, Label: w.label,
 		JoinTime: spawnTime, Log: a.log, Notes: a.err, Checkpoint: q.saver.record(),
 	}

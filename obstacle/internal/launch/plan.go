@@ -28,6 +28,7 @@ type Plan struct {
 	ProblemSpec *file.Spec
 	Problem     *problem.Problem // ProblemSpec on its grid, validated
 	Initial     []float64        // starting iterate [z][y][x], or u at the end of time step After; nil: that of the problem
+	Earlier     []byte           // Result.State of the run that ended with Initial; nil: there is none
 	Label       Label            // declares the peers' clusters; nil: they are measured
 
 	PartitionWhy string // why Partition was chosen, for the log

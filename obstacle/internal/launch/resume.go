@@ -127,6 +127,7 @@ func (r *run) resumeWith(w *workload, m *member) {
 	switch c := s.copies[m.rank]; {
 	case s.again:
 		a.Initial, w.initial = r.Initial != nil, r.Initial
+		a.Earlier = r.Earlier
 	case c != nil:
 		a.Initial, w.block, a.Resume.State = true, c.values, c.state
 	}

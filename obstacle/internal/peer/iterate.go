@@ -206,7 +206,7 @@ func account(res *runner.Result, err error) rendezvous.Result {
 		Lost: -1, Sweeps: uint64(res.Sweeps), Residual: nullable.Number(res.Residual), StaleFaces: res.StaleHalos,
 		Reconfigurations: res.Changes, ReconfigurationSeconds: res.Changing.Seconds(),
 		Relaxed: res.Points, Given: res.PlanesSent, Taken: res.PlanesReceived,
-		Snapshots: res.Snapshots, Seconds: res.Elapsed.Seconds(), Sessions: []rendezvous.Session{},
+		State: res.State, Snapshots: res.Snapshots, Seconds: res.Elapsed.Seconds(), Sessions: []rendezvous.Session{},
 	}
 	if err != nil {
 		out.Reason, out.Error, out.Lost = launch.Failed, oneLine(err), lostRank(err)

@@ -185,7 +185,7 @@ func (p *peer) fillWork(w *work) error {
 	w.config = problem.Config{
 		Problem: p.problem, Partition: p.cut, Rank: iterate.Rank(p.welcome.Rank), Scheme: scheme, Order: run.Order,
 		Method: run.Method, Tolerance: run.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: initial,
-		Omega: a.Omega, Late: p.turnOf() != nil, Reconfigure: run.Reconfigure, Balance: run.Balance, After: a.After,
+		Omega: a.Omega, Earlier: a.Earlier, Late: p.turnOf() != nil, Reconfigure: run.Reconfigure, Balance: run.Balance, After: a.After,
 		Allocate: p.arrays.Take, KeepEvery: run.KeepEvery,
 	}
 	return nil
@@ -270,6 +270,9 @@ func (p *peer) validateAssignment(a *rendezvous.Assign) error {
 		return errors.New("no problem")
 	case p.problem != nil && (run.N != p.problem.N || !run.Balance && !reflect.DeepEqual(cut, p.cut)):
 		return fmt.Errorf("a grid of %v, divided otherwise than in the epoch before", run.N)
+	}
+	if len(a.Earlier) > maxState {
+		return fmt.Errorf("a state of %d bytes of an earlier run", len(a.Earlier))
 	}
 	if r := a.Resume; r != nil && (len(r.State) > maxState || r.State != nil && !a.Initial) {
 		return errors.New("a kept iterate without its values")

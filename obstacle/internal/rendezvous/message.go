@@ -167,6 +167,8 @@ type Assign struct {
 	Slowdown     float64       `json:"slowdown"`    // factor by which relaxation is slowed; 1: none
 	Initial      bool          `json:"initial"`     // the starting iterate of the box follows in chunks
 
+	Earlier []byte `json:"earlier,omitempty"` // Result.State of the run that ended with Initial; nil: there is none
+
 	After  int     `json:"after"`  // number of time steps that are complete; Initial is the end of the last one
 	Sweeps uint64  `json:"sweeps"` // that this rank has made in former epochs, 0 if the peer knows them
 	Omega  float64 `json:"omega"`  // found in former epochs, as in problem.Config; 0: none
@@ -336,6 +338,7 @@ type Result struct {
 	Given     int             `json:"given"`   // planes sent to neighbours
 	Taken     int             `json:"taken"`   // planes received from neighbours
 	Method    string          `json:"method"`  // description of its method
+	State     []byte          `json:"state"`   // iterate.Outcome.State
 
 	Reconfigurations       int     `json:"reconfigurations"`
 	ReconfigurationSeconds float64 `json:"reconfiguration_seconds"` // waiting for neighbours included

@@ -13,7 +13,10 @@ type Alternatives struct {
 	Otherwise string // for the same run, if the user chose the method
 	Faster    bool   // the estimates say that Otherwise needs much less work
 	Next      string // if the method of the choice does not converge; empty if it takes part in the run
-	Lockstep  string // for the run with scheme sync, if it has another scheme
+	// Alternates are the methods between which the run would alternate without the choice of the user, if it is not known which
+	// one is better. The fields before are empty then.
+	Alternates string // "A and B"
+	Lockstep   string // for the run with scheme sync, if it has another scheme
 }
 
 const (
@@ -34,6 +37,9 @@ func (s *Solution) hint() string {
 	if a.Lockstep != "" && (slow || stands) {
 		return fmt.Sprintf("%s converges too slowly with scheme %s: try --scheme sync, for which %s is chosen (docs/methods.md)",
 			s.Method, s.Scheme, a.Lockstep)
+	}
+	if instead := unless(s.MethodWhy); (slow || stands) && instead != "" && a.Alternates != "" {
+		return fmt.Sprintf("if %s converges too slowly here: %s, the run alternates between %s", s.Method, instead, a.Alternates)
 	}
 	if slow && a.Next != "" {
 		return fmt.Sprintf("if %s converges too slowly here, try --method %s", s.Method, a.Next)

@@ -34,6 +34,7 @@ func TestHint(t *testing.T) {
 	const much = 2000
 	faster := Alternatives{Otherwise: "multigrid", Faster: true}
 	maybe := Alternatives{Otherwise: "multigrid"}
+	flow := Alternatives{Alternates: "multigrid and sor"}
 	async := Alternatives{Lockstep: "multigrid"}
 	for _, c := range []struct {
 		method, why, reason string
@@ -55,6 +56,12 @@ func TestHint(t *testing.T) {
 		{"multigrid", "estimated", launch.Time, much, Alternatives{Next: "sor"}, "if multigrid converges too slowly here, try --method sor"},
 		{"multigrid", "estimated", launch.Sweeps, 50, Alternatives{Next: "sor"}, ""}, // as expected
 		{"multigrid", "estimated", launch.Stagnated, much, Alternatives{Next: "sor"}, ""},
+		{"sor", "--method", launch.Sweeps, much, flow, "without --method, the run alternates between multigrid and sor"},
+		{"sor", "--method", launch.Stagnated, much, flow, "without --method, the run alternates between multigrid and sor"},
+		{"richardson", "--method", launch.Sweeps, much, flow, "without --method, the run alternates between multigrid and sor"},
+		{"sor", "--method", launch.Sweeps, 50, flow, ""},
+		{"richardson", "--method", launch.Sweeps, 50, flow, ""},
+		{"sor", "--method", launch.Converged, 1e6, flow, ""},
 		{"schwarz", "scheme async", launch.Stagnated, 50, async, "try --scheme sync, for which multigrid is chosen"},
 		{"schwarz", "--method", launch.Time, much, async, "try --scheme sync, for which multigrid is chosen"},
 		{"schwarz", "scheme async", launch.Time, 50, async, ""},
