@@ -224,4 +224,9 @@ func TestErrors(t *testing.T) {
 	cancel()
 	_, err = Run(ctx, good)
 	require.ErrorIs(t, err, context.Canceled)
+	ctx, cancel = context.WithCancel(context.Background())
+	good.Watch = func(Progress) { cancel() }
+	out, err := Run(ctx, good)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Less(t, out.Events, uint64(watchEvery), "it does not run until Watch is called again")
 }

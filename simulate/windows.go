@@ -162,7 +162,7 @@ func (w *window) share(k int) (last bool) {
 	return last
 }
 
-// watchEvery is how often processes run between two checks of the context and calls of Watch.
+// watchEvery is how often processes run between two calls of Watch.
 var watchEvery = 1 << 12 // smaller in a test
 
 // threads returns how many threads run windows, and how many do tasks.
@@ -176,13 +176,16 @@ func (e *engine) threads() (windows, tasks int) {
 
 // loop simulates to the end of the run.
 func (e *engine) loop(ctx context.Context) error {
+	ended := ctx.Done() // asked in every window: where sweeps are short, one has thousands
 	for runs := watchEvery; !e.stopped; runs += 1 + len(e.work) {
+		select {
+		case <-ended:
+			e.finish(e.latest())
+			return ctx.Err()
+		default:
+		}
 		if runs >= watchEvery {
 			runs = 0
-			if err := ctx.Err(); err != nil {
-				e.finish(e.latest())
-				return err
-			}
 			if err := e.crowded(); err != nil {
 				return err
 			}
