@@ -31,6 +31,7 @@ type machine struct {
 	waiting  int // received bytes that wait for the protocol
 	backlog  backlog
 	perPoint float64 // nanoseconds
+	spent    float64 // nanoseconds, on the parts of the sweep in progress
 	factor   float64 // on the time of the sweep in progress, by jitter
 	sigma    float64 // of the logarithm of factor
 	straggle float64 // nanoseconds of relaxing until the next pause
@@ -124,10 +125,14 @@ func (m *machine) nextStraggle() float64 {
 	return m.process.rand.ExpFloat64() / m.class.Straggle.PerSecond * 1e9
 }
 
+// leastSweep is the least time of a sweep. A real one has fixed costs, which no model has: calls, the exchange with other
+// threads, the look for messages.
+const leastSweep = time.Microsecond
+
 // relaxTime returns the time that relaxing so many points takes.
 func (m *machine) relaxTime(points int, slow float64) time.Duration {
 	if m.left <= 0 {
-		m.left = m.block
+		m.left, m.spent = m.block, 0
 		if m.sigma > 0 {
 			m.factor = math.Exp(m.sigma*m.process.rand.NormFloat64() - m.sigma*m.sigma/2)
 		}
@@ -136,6 +141,9 @@ func (m *machine) relaxTime(points int, slow float64) time.Duration {
 	d := (float64(points)*m.perPoint + float64(m.class.Part)) * m.factor * slow
 	for m.straggle -= d; m.straggle <= 0; m.straggle += m.nextStraggle() {
 		d += float64(m.class.Straggle.For)
+	}
+	if m.spent += d; m.left <= 0 {
+		d += max(0, float64(leastSweep)-m.spent)
 	}
 	return max(1, time.Duration(d))
 }

@@ -75,6 +75,17 @@ func TestSweepOfTwo(t *testing.T) {
 	}
 }
 
+// A sweep of a few points takes a microsecond: its fixed costs.
+func TestLeastSweep(t *testing.T) {
+	m := gigabit(2)
+	p := membrane(2)
+	p.N[2] = 4
+	require.InDelta(t, 1000, float64(steadily(t, m, p, iterate.Asynchronous(), 2, nil).Steady), 1)
+	p = membrane(8)
+	p.N[2] = 16
+	require.InDelta(t, 5120, float64(steadily(t, m, p, iterate.Asynchronous(), 2, nil).Steady), 1, "512 points of 10 ns")
+}
+
 // A scaled grid takes the time of the grid that it represents, and with scale 1 it is the grid
 // itself.
 func TestScale(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -176,24 +175,6 @@ func TestMovesOfASimulatedRun(t *testing.T) {
 	(&Simulation{Simulated: s}).Text(&out)
 	require.Contains(t, out.String(), "1 machine, parts 1 × 1 × 2, 2 each at the start")
 	require.Contains(t, out.String(), "part 1 from machine 0 to machine 3 after 2 s, in 0.500 s")
-}
-
-// Ages in sweeps that are shorter than any real one have a note.
-func TestShortSweepsHaveANote(t *testing.T) {
-	const note = "the model has no fixed cost"
-	for _, c := range []struct {
-		sweep, age float64
-		want       bool
-	}{{1e-7, 40000, true}, {1e-7, 0, false}, {2e-6, 700, false}, {math.NaN(), 3, false}, {1e-7, math.NaN(), false}} {
-		run := Simulated{
-			Scheme: "async", Machines: 4, Converged: true, Steady: nullable.Number(c.sweep), MeanAge: nullable.Number(c.age),
-		}
-		var one, all bytes.Buffer
-		(&Simulation{Simulated: run}).Text(&one)
-		(&SimulatedComparison{Rows: []SimulatedRow{{"richardson", run, nil}}, References: []Reference{{}}}).Text(&all)
-		require.Equal(t, c.want, strings.Contains(one.String(), note), c)
-		require.Equal(t, c.want, strings.Contains(all.String(), "async on 4 machines: a sweep takes 1e-07 s, since "+note), c)
-	}
 }
 
 // Hosts of lost and moved parts, and why rows have no result, are shown in one line.

@@ -45,9 +45,6 @@ func (s *Simulation) Text(w io.Writer) {
 		100*s.Idle)
 	fmt.Fprintf(t, "traffic\t%d messages, %d segments, %.1f MB, %d segments lost\n",
 		s.Messages, s.Segments, float64(s.Bytes)/1e6, s.Lost)
-	if note := unreal(s.Steady, s.MeanAge); note != "" {
-		fmt.Fprintf(t, "\t%s\n", note)
-	}
 	if s.MeanAge.Known() {
 		fmt.Fprintf(t, "staleness\t%.2f sweeps; %s\n", s.MeanAge, histogram(s.Staleness))
 	}
@@ -143,19 +140,6 @@ func (c *SimulatedComparison) Name(r *SimulatedRow) string {
 	return r.Scheme
 }
 
-// shortSweep is the time in seconds of a sweep that is shorter than the fixed costs of a real one, which no model has: a call,
-// the exchange with other threads, the look for messages.
-const shortSweep = 1e-6
-
-// unreal returns a note on the sweeps and ages of a run with old values whose sweeps are short, else "".
-func unreal(sweep, age nullable.Number) string {
-	if !(sweep < shortSweep && age > 0) {
-		return ""
-	}
-	return fmt.Sprintf("a sweep takes %.2g s, since the model has no fixed cost of one: on real machines there are fewer sweeps, and "+
-		"ages in sweeps are lower", float64(sweep))
-}
-
 // Text writes the comparison as text.
 func (c *SimulatedComparison) Text(w io.Writer) {
 	fmt.Fprintf(w, "%s, %s points%s\n%s, order %s, tolerance %g, on model %s, seed %d\n",
@@ -186,12 +170,6 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 		if r := &c.Rows[i]; !r.Converged {
 			fmt.Fprintf(w, "%s on %s: %s\n", c.Name(r), plural(r.Machines, "machine"),
 				spelling.Visible(cmp.Or(r.Failure, r.Reason)))
-		}
-	}
-	for i := range c.Rows {
-		r := &c.Rows[i]
-		if note := unreal(r.Steady, r.MeanAge); note != "" {
-			fmt.Fprintf(w, "%s on %s: %s\n", c.Name(r), plural(r.Machines, "machine"), note)
 		}
 	}
 	if len(c.References) > 1 {
