@@ -81,7 +81,7 @@ func TestStatusAsksForItsToken(t *testing.T) {
 		want := `status at (\S+): obstacle stack --live \S+ --http-token-file FILE, with the token (\S+) in FILE$`
 		if file != "" {
 			args = append(args, "--http-token-file", file)
-			want = `status at (\S+): obstacle stack --live \S+ --http-token-file (\S+)$`
+			want = `status at ([^ ,]+)(?:, \S+)*: obstacle stack --live \S+ --http-token-file (\S+)$`
 		}
 		r := start(t, args...)
 		said := r.said(want)

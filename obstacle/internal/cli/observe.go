@@ -116,7 +116,7 @@ func eventsOf(s *launch.State, n int) []monitor.Event {
 	var reads monitor.Reads
 	var ages monitor.Ages
 	var sessions monitor.Sessions
-	var traffic report.Traffic
+	traffic := report.Traffic{Traffic: s.Gone}
 	for rank := range n {
 		a := s.Accounts[rank]
 		peers[rank] = monitor.Peer{
@@ -135,7 +135,7 @@ func eventsOf(s *launch.State, n int) []monitor.Event {
 				ages.Counts[i] += count
 			}
 		}
-		traffic.Add(s.Sessions[rank])
+		traffic.Add(s.Sessions[rank], s.Former[rank])
 		for _, one := range s.Sessions[rank] {
 			sessions.All = append(sessions.All, sessionOf(rank, &one))
 		}

@@ -37,7 +37,7 @@ func (r *run) outcome() *Outcome {
 	}
 	o := &Outcome{
 		U: r.vector(), Refused: r.server.Refused(), Setup: r.started.Sub(r.begin), Gather: r.now,
-		Losses: r.losses, Moves: r.moves, Parts: max(r.Parts, 1),
+		Losses: r.losses, Moves: r.moves, Gone: r.Status.State().Gone, Parts: max(r.Parts, 1),
 	}
 	o.Run = o.Gather
 	if r.verdict > 0 {

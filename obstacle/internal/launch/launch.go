@@ -121,6 +121,7 @@ type run struct {
 	ending    string        // why the run cannot go on after a loss; "": it can
 	ticksLeft int           // ticks until the peers are overdue; 0 before a request to end
 	beat      Progress
+	residual  float64 // the newest that is known, relative; NaN: none
 }
 
 // failure describes what went wrong. One of higher weight replaces another.
@@ -162,7 +163,7 @@ func (r *run) emit(o event) bool {
 // watch starts the relaxation and handles events until the end.
 func (r *run) watch() {
 	r.started = time.Now()
-	r.beat.Residual = math.NaN()
+	r.beat.Residual, r.residual = math.NaN(), math.NaN()
 	for _, m := range r.members {
 		m.quietTicks, m.valued = 0, true
 		m.notify(rendezvous.Start{})
@@ -317,7 +318,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 			r.beat.Step, r.beat.Sweep = msg.Step, msg.Sweep
 		}
 		if res := float64(msg.Residual); !math.IsNaN(res) {
-			r.beat.Residual = res
+			r.beat.Residual, r.residual = res, res
 		}
 		if m.rank == 0 {
 			r.beat.Elapsed = r.now
@@ -352,7 +353,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		}
 		m.result = &msg
 		r.Status.update(func(s *State) {
-			s.report(m.rank, &rendezvous.Sessions{Sessions: msg.Sessions, Account: msg.Account})
+			s.report(m.rank, &rendezvous.Sessions{Sessions: msg.Sessions, Former: msg.Former, Account: msg.Account})
 		})
 		if msg.Placed {
 			m.received = blocks.Bytes(m.final)

@@ -48,7 +48,7 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	for _, m := range r.members {
 		m.valued, m.informed, m.assigned, m.since = true, true, true, r.epoch+1
 	}
-	r.beat.Residual = math.NaN()
+	r.beat.Residual, r.residual = math.NaN(), math.NaN()
 	r.keeper.Store(s.Keeper)
 	s.Keeper.LeaderReached(true) // it is this process
 	r.series, r.copies = emptySeries(&p), s.Ends

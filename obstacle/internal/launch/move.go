@@ -216,6 +216,7 @@ func (r *run) beginMoves() {
 		h.at = r.now
 		h.known = r.series != nil || r.exact()
 		r.members[h.rank] = to
+		r.Status.update(func(s *State) { s.leave(h.rank) })
 		r.handing = append(r.handing, h)
 		if !h.known {
 			from.notify(rendezvous.Capture{Number: -r.epoch, Boxes: []problem.Box{{Hi: r.Problem.N}}})

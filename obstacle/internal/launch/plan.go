@@ -173,6 +173,7 @@ type Outcome struct {
 	Parts  int                 // of each process at the start
 	Moves  []Moved             // parts that went to other processes
 	Peers  []rendezvous.Result // by rank; for a lost peer only Points is set
+	Gone   rendezvous.Traffic  // of processes that ran a part before, as far as they have reported it
 	Boxes  []problem.Box       // by rank, at the end, after any moves of planes
 	Hosts  []rendezvous.Member
 	Setup  time.Duration // from the call of Run to the first relaxation

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -139,6 +140,7 @@ func (r *run) lose(m *member, f failure) {
 			r.silentHosts[q.join.Host] = true
 		}
 	}
+	r.Status.Enter(Recovering)
 	r.reportEpoch()
 	r.nextEpoch()
 }
@@ -226,6 +228,7 @@ func (r *run) beginEpoch() {
 	if r.series != nil {
 		r.goFromStep()
 	}
+	r.beat.Residual = math.NaN() // until a peer reports that of the new epoch
 	r.undoMoves()
 	lost := r.lostRanks()
 	for _, m := range r.members {
@@ -346,7 +349,7 @@ const coarsest = 1e-2
 
 // repairTolerance returns the tolerance of a repair. There is no gain from a residual far below that of the run.
 func (r *run) repairTolerance() float64 {
-	if now := r.beat.Residual; now < coarsest {
+	if now := r.residual; now < coarsest {
 		return max(r.Tolerance, now)
 	}
 	return coarsest
@@ -415,6 +418,7 @@ func (r *run) unreachable(m *member, msg *rendezvous.Unreachable) {
 // recovered ends a recovery.
 func (r *run) recovered() {
 	r.active, r.settled = false, r.epoch
+	r.Status.Enter(Solving)
 	at := r.now.Seconds()
 	for _, l := range r.open {
 		l.Recovered = nullable.Number(at)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -112,4 +114,19 @@ func TestHostsThatAreLostTogether(t *testing.T) {
 	r.members[1].quietTicks = r.ticks(r.Suspect)
 	lost(r, 0)
 	require.Empty(t, r.spares, "there is no better one")
+}
+
+// While a run recovers, its residual is not known, and the phase says so.
+func TestRecoveringRunsShowNoResidual(t *testing.T) {
+	r := hostsOf(t, 3)
+	r.Status.Enter(Solving)
+	r.receive(r.members[0], rendezvous.Beat{Sweep: 6, Residual: 1e-3}, nil)
+	require.Equal(t, 1e-3, r.Status.State().Progress.Residual)
+	r.lose(r.members[1], failure{exited, 1, "killed"})
+	require.Equal(t, Recovering, r.Status.State().Phase)
+	r.receive(r.members[0], rendezvous.Beat{Sweep: 6, Residual: nullable.NaN()}, nil)
+	require.True(t, math.IsNaN(r.Status.State().Progress.Residual))
+	require.Equal(t, 1e-3, r.repairTolerance(), "a repair does not need to be better")
+	r.recovered()
+	require.Equal(t, Solving, r.Status.State().Phase)
 }

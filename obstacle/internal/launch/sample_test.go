@@ -73,7 +73,7 @@ func TestSample(t *testing.T) {
 
 // The accounts of a rank go on over epochs, in which its peer, or another one, counts anew.
 func TestAccountsOfEpochs(t *testing.T) {
-	s := State{Sessions: map[int][]rendezvous.Session{}, Accounts: map[int]Account{}}
+	s := State{Sessions: map[int][]rendezvous.Session{}, Former: map[int]rendezvous.Traffic{}, Accounts: map[int]Account{}}
 	add := func(epoch int, seconds float64, faces uint64) {
 		s.report(2, &rendezvous.Sessions{Account: &rendezvous.Account{
 			Epoch: epoch, Sweep: 10 * uint64(seconds), Seconds: seconds, Relaxing: seconds / 2, Waiting: seconds / 4,

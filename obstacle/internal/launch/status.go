@@ -25,6 +25,8 @@ type State struct {
 	Sweeps   map[int]uint64               // as each peer has last reported for the time step in progress
 	Lost     map[int]bool                 // peers whose process or connection ended early, or that timed out
 	Sessions map[int][]rendezvous.Session // as each peer has reported them last
+	Former   map[int]rendezvous.Traffic   // of former epochs, likewise
+	Gone     rendezvous.Traffic           // of processes that ran a part before
 	Accounts map[int]Account              // as each rank has reported them last, with former epochs
 
 	Spec    rendezvous.Spec
@@ -67,7 +69,7 @@ func (a *Account) add(n *rendezvous.Account) {
 // report records the sessions and the account of a rank.
 func (s *State) report(rank int, m *rendezvous.Sessions) {
 	if m.Sessions != nil {
-		s.Sessions[rank] = m.Sessions
+		s.Sessions[rank], s.Former[rank] = m.Sessions, m.Former
 	}
 	if m.Account != nil {
 		a := s.Accounts[rank]
@@ -98,15 +100,16 @@ type Phase int
 
 // The phases of a run, in their order.
 const (
-	Joining Phase = iota // the peers join and receive their work
-	Solving              // the peers relax
-	Judging              // the answer is evaluated, written and printed
+	Joining    Phase = iota // the peers join and receive their work
+	Solving                 // the peers relax
+	Recovering              // a peer was lost, and not all relax again
+	Judging                 // the answer is evaluated, written and printed
 )
 
-func (p Phase) String() string { return [...]string{"joining", "solving", "judging"}[p] }
+func (p Phase) String() string { return [...]string{"joining", "solving", "recovering", "judging"}[p] }
 
 // Phases returns all phases.
-func Phases() []Phase { return []Phase{Joining, Solving, Judging} }
+func Phases() []Phase { return []Phase{Joining, Solving, Recovering, Judging} }
 
 // Enter sets the phase.
 func (s *Status) Enter(p Phase) { s.update(func(s *State) { s.Phase = p }) }
@@ -127,6 +130,7 @@ func (s *Status) begin() {
 	if s.state.Sweeps == nil {
 		s.state.Sweeps, s.state.Lost = map[int]uint64{}, map[int]bool{}
 		s.state.Sessions, s.state.Accounts = map[int][]rendezvous.Session{}, map[int]Account{}
+		s.state.Former = map[int]rendezvous.Traffic{}
 		s.state.Progress.Residual = math.NaN()
 	}
 }
@@ -135,7 +139,18 @@ func (s *Status) begin() {
 func (s *State) lose(rank int) {
 	if rank >= 0 {
 		s.Lost[rank] = true
+		s.leave(rank)
 	}
+}
+
+// leave counts what the process of a rank has sent, when another one runs that part from now on.
+func (s *State) leave(rank int) {
+	s.Gone.Add(s.Former[rank])
+	for i := range s.Sessions[rank] {
+		s.Gone.AddSession(&s.Sessions[rank][i])
+	}
+	delete(s.Sessions, rank)
+	delete(s.Former, rank)
 }
 
 // State returns a copy of the current state. The caller must not write to the sessions.
@@ -145,9 +160,9 @@ func (s *Status) State() State {
 	s.begin()
 	out := s.state
 	out.Sweeps, out.Lost, out.Sessions = maps.Clone(out.Sweeps), maps.Clone(out.Lost), maps.Clone(out.Sessions)
-	out.Accounts = maps.Clone(out.Accounts)
+	out.Accounts, out.Former = maps.Clone(out.Accounts), maps.Clone(out.Former)
 	return out
 }
 
-// StatusEvery is the interval at which a peer reports its sessions if Assign.Status is set.
+// StatusEvery is the interval at which a peer reports its sessions if Spec.Reports is set.
 const StatusEvery = 200 * time.Millisecond

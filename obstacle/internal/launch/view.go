@@ -24,7 +24,7 @@ type views struct {
 func (v *views) next(s *State) []rendezvous.View {
 	first := rendezvous.View{
 		Phase: int(s.Phase), ElapsedMS: s.Progress.Elapsed.Milliseconds(), Step: s.Progress.Step, Sweep: s.Progress.Sweep,
-		Residual: nullable.Number(s.Progress.Residual), Epoch: s.Epoch, Term: s.Term,
+		Residual: nullable.Number(s.Progress.Residual), Epoch: s.Epoch, Term: s.Term, Gone: s.Gone,
 	}
 	out := []rendezvous.View{first}
 	if v.ranks == nil {
@@ -39,7 +39,7 @@ func (v *views) next(s *State) []rendezvous.View {
 	out[0].Losses = changed(s.Losses, &v.losses)
 	out[0].Moves = changed(s.Moves, &v.moves)
 	for rank := range v.ranks {
-		now := rendezvous.RankView{Rank: rank, Sweep: s.Sweeps[rank], Lost: s.Lost[rank], Sessions: s.Sessions[rank]}
+		now := rendezvous.RankView{Rank: rank, Sweep: s.Sweeps[rank], Lost: s.Lost[rank], Sessions: s.Sessions[rank], Former: s.Former[rank]}
 		if a, known := s.Accounts[rank]; known {
 			now.Account = &a.Account
 		}
@@ -102,7 +102,7 @@ func (s *State) view(v *rendezvous.View) error {
 			return fmt.Errorf("rank %d of %d peers", k.Rank, peers)
 		}
 		s.Sweeps[k.Rank] = k.Sweep
-		s.report(k.Rank, &rendezvous.Sessions{Sessions: k.Sessions})
+		s.Sessions[k.Rank], s.Former[k.Rank] = k.Sessions, k.Former
 		if delete(s.Lost, k.Rank); k.Lost {
 			s.Lost[k.Rank] = true
 		}
@@ -125,7 +125,7 @@ func (s *State) view(v *rendezvous.View) error {
 			return err
 		}
 	}
-	s.Phase, s.Epoch, s.Term = Phase(v.Phase), v.Epoch, v.Term
+	s.Phase, s.Epoch, s.Term, s.Gone = Phase(v.Phase), v.Epoch, v.Term, v.Gone
 	s.Progress = Progress{
 		Elapsed: time.Duration(v.ElapsedMS) * time.Millisecond, Step: v.Step, Sweep: v.Sweep, Residual: float64(v.Residual),
 	}

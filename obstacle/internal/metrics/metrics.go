@@ -119,7 +119,7 @@ func gather(r *monitor.Run) (all []prometheus.Metric) {
 	gauge(peers, float64(i.Peers))
 	gauge(points, float64(i.Points))
 	gauge(tolerance, i.Tolerance)
-	for _, p := range []string{monitor.Joining, monitor.Solving, monitor.Judging, monitor.Ended} {
+	for _, p := range []string{monitor.Joining, monitor.Solving, monitor.Recovering, monitor.Judging, monitor.Ended} {
 		gauge(phase, map[bool]float64{true: 1}[p == s.Phase], p)
 	}
 	gauge(elapsed, s.Elapsed)

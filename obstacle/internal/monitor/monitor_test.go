@@ -25,7 +25,7 @@ func draw(t *rapid.T, elapsed *time.Duration, marks *Marks) Event {
 	case 7:
 		return Sessions{} // a new epoch has none yet
 	case 0:
-		return Phase(rapid.SampledFrom([]string{Joining, Solving, Judging}).Draw(t, "phase"))
+		return Phase(rapid.SampledFrom([]string{Joining, Solving, Recovering, Judging}).Draw(t, "phase"))
 	case 1:
 		return Peers{{Sweep: small.Draw(t, "sweep"), Relaxing: 1}, {Lost: rapid.Bool().Draw(t, "lost")}, {}}
 	case 2:

@@ -48,10 +48,11 @@ type Info struct {
 
 // Phases of a run.
 const (
-	Joining = "joining" // the peers join and receive their work
-	Solving = "solving" // the peers relax
-	Judging = "judging" // the answer is evaluated and written
-	Ended   = "ended"
+	Joining    = "joining"    // the peers join and receive their work
+	Solving    = "solving"    // the peers relax
+	Recovering = "recovering" // a peer was lost, and not all relax again
+	Judging    = "judging"    // the answer is evaluated and written
+	Ended      = "ended"
 )
 
 // State is what a run has reached.

@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"time"
 
@@ -61,7 +62,14 @@ func (p *peer) work(ctx context.Context, e *epoch) error {
 			return err
 		}
 	}
-	return p.iterate(ctx, e, r)
+	err = p.iterate(ctx, e, r)
+	if errors.Is(err, errNextEpoch) {
+		all := e.sessions()
+		for i := range all {
+			p.former.sent.AddSession(&all[i])
+		}
+	}
+	return err
 }
 
 // iterate runs a runner, and does what follows the end of its run.
@@ -74,12 +82,18 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 		p.began, p.used = time.Now(), host.CPUTime()
 	}
 	p.former.seconds = time.Since(p.began).Seconds()
+	former := p.former.sent
 	reporting, endReports := context.WithCancel(ctx)
 	defer endReports()
 	if e.p.welcome.Spec.Reports {
 		go p.sendEvery(reporting, launch.StatusEvery, func() rendezvous.Message {
-			return rendezvous.Sessions{Sessions: e.sessions(), Account: p.account(e.assign)}
+			return rendezvous.Sessions{Sessions: e.sessions(), Former: former, Account: p.account(e.assign)}
 		})
+	}
+	if before := p.progress.Load(); before != nil { // its residual is that of the epoch before
+		now := *before
+		now.Residual = math.NaN()
+		p.progress.Store(&now)
 	}
 	p.values.continueFrom(iterate.Iteration(p.former.sweeps))
 	if !p.values.begin(r, e.assign.Epoch) {
@@ -190,7 +204,7 @@ func (p *peer) describe(out *rendezvous.Result, e *epoch) {
 	out.Relaxed += p.former.relaxed
 	out.CPUSeconds = (host.CPUTime() - p.used).Seconds()
 	out.Kernel, out.IdleBytes = kernel.Best().Name(), p.idle
-	out.Sessions, out.Refused = e.sessions(), e.refused()
+	out.Sessions, out.Former, out.Refused = e.sessions(), p.former.sent, e.refused()
 	out.Account = p.account(e.assign)
 	out.Device, out.Without = e.ib.Device, e.noIB
 }

@@ -27,6 +27,7 @@ type totals struct {
 	sweeps  uint64
 	seconds float64 // up to the beginning of the newest, with the time between them
 	relaxed uint64
+	sent    rendezvous.Traffic
 }
 
 func (t *totals) add(r *runner.Result) {

@@ -29,12 +29,14 @@ const (
 // of them do not overflow. The elements of a list or map have the span of the field, keys that of a rank.
 func bounds() map[string]span {
 	ranks, orNone := span{0, maxRank}, span{-1, maxRank}
-	number, count, ms, time, point := span{0, maxNumber}, span{0, maxCount}, span{0, maxMS}, span{0, maxTime}, span{0, maxPoint}
+	number, count, point := span{0, maxNumber}, span{0, maxCount}, span{0, maxPoint}
+	ms, time := span{0, maxMS}, span{0, maxTime}
 	anything := span{0, math.MaxUint64}
 	return map[string]span{
 		"Rank": orNone, "Lost": orNone, "Peer": orNone, "Neighbours": ranks, "Others": count, "Own": count,
 		"Parts": ranks, "Keepers": ranks, "Spares": ranks, "Threads": ranks, "Processors": ranks,
-		"Version": number, "Pid": count, "PidSpace": count, "Phase": number, "Kind": number, "Order": {0, uint64(problem.InTurn)},
+		"Version": number, "Pid": count, "PidSpace": count, "Phase": number, "Kind": number,
+		"Order": {0, uint64(problem.InTurn)},
 
 		"Epoch": number, "Step": number, "Steps": number, "After": number, "From": {-1, maxNumber}, "Newest": number,
 		"Number": {-maxNumber, maxNumber}, "Round": number, "Term": count, "Snapshots": count,
@@ -43,6 +45,7 @@ func bounds() map[string]span {
 		"Sweep": count, "Sweeps": count, "Iterate": count, "Iterates": count, "Relaxed": count, "Points": count,
 		"MaxSweeps": anything, "Seed": anything, // compared and copied, never summed
 		"Faces": count, "Sum": anything, "Ages": count, "StaleFaces": count, "Refused": count, "Dropped": count,
+		"Messages": count, "Bytes": count, "Segments": count, "Replaced": count,
 		"Overwritten": count, "Received": count, "MessagesSent": count, "MessagesReceived": count, "SegmentsSent": count,
 		"SegmentsReceived": count, "Retransmitted": count,
 

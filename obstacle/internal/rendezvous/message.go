@@ -359,13 +359,15 @@ type Result struct {
 	Device  string `json:"device"`
 	Without string `json:"without"`
 
-	Sessions []Session `json:"sessions"`
-	Account  *Account  `json:"account,omitempty"` // if Assign.Status is set
+	Sessions []Session `json:"sessions"`          // of the epoch
+	Former   Traffic   `json:"former,omitzero"`   // of former epochs
+	Account  *Account  `json:"account,omitempty"` // if Spec.Reports is set
 }
 
 // Sessions holds the current sessions of a peer, and its account once it relaxes.
 type Sessions struct {
 	Sessions []Session `json:"sessions"`
+	Former   Traffic   `json:"former,omitzero"` // of former epochs
 	Account  *Account  `json:"account,omitempty"`
 }
 

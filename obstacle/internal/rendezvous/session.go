@@ -1,5 +1,7 @@
 package rendezvous
 
+import "strings"
+
 // HaloPrefix is the prefix of the names of sessions that carry halos.
 const HaloPrefix = "halo/"
 
@@ -43,4 +45,31 @@ type Session struct {
 	PathRTT     float64 `json:"path_rtt_seconds"` // as the sessions with that peer measure it; 0: not measured
 	Dropped     uint64  `json:"dropped"`
 	Overwritten uint64  `json:"overwritten"`
+}
+
+// Traffic sums what halo sessions have sent.
+type Traffic struct {
+	Messages      uint64 `json:"messages"`
+	Bytes         uint64 `json:"bytes"`
+	Segments      uint64 `json:"segments"`
+	Retransmitted uint64 `json:"retransmitted"` // segments
+	Replaced      uint64 `json:"replaced"`      // asynchronous messages that newer ones replaced before they were read
+}
+
+// Add adds other traffic.
+func (t *Traffic) Add(o Traffic) {
+	t.Messages += o.Messages
+	t.Bytes += o.Bytes
+	t.Segments += o.Segments
+	t.Retransmitted += o.Retransmitted
+	t.Replaced += o.Replaced
+}
+
+// AddSession adds what a session has sent, if it carries halos. It reports whether it does.
+func (t *Traffic) AddSession(s *Session) bool {
+	if !strings.HasPrefix(s.Name, HaloPrefix) {
+		return false
+	}
+	t.Add(Traffic{s.MessagesSent, s.BytesSent, s.SegmentsSent, s.Retransmitted, s.Overwritten})
+	return true
 }

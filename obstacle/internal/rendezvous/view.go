@@ -24,6 +24,7 @@ type View struct {
 	Members []Member        `json:"members,omitempty"` // by rank
 	Boxes   []problem.Box   `json:"boxes,omitempty"`   // of the members
 	Losses  json.RawMessage `json:"losses,omitempty"`  // the first MaxListed, as in the answer of the program
+	Gone    Traffic         `json:"gone,omitzero"`     // of processes that ran a part before
 	Moves   json.RawMessage `json:"moves,omitempty"`   // likewise
 	Ranks   []RankView      `json:"ranks,omitempty"`   // of which something has changed, at most MaxRanks
 }
@@ -40,5 +41,6 @@ type RankView struct {
 	Sweep    uint64    `json:"sweep"`
 	Lost     bool      `json:"lost,omitempty"`
 	Sessions []Session `json:"sessions,omitempty"` // as the peer has reported them last
+	Former   Traffic   `json:"former,omitzero"`    // likewise, of former epochs
 	Account  *Account  `json:"account,omitempty"`  // of all epochs that the leader has seen
 }

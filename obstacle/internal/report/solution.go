@@ -286,9 +286,9 @@ func refused(o *launch.Outcome) map[string]uint64 {
 }
 
 func (s *Solution) traffic(o *launch.Outcome) {
-	var t Traffic
+	t := Traffic{Traffic: o.Gone}
 	for _, p := range o.Peers {
-		t.Add(p.Sessions)
+		t.Add(p.Sessions, p.Former)
 		for _, h := range p.Sessions {
 			if len(s.Composition) == 0 && strings.HasPrefix(h.Name, rendezvous.HaloPrefix) {
 				s.Composition = h.Composition

@@ -1,33 +1,31 @@
 package report
 
 import (
-	"strings"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// Traffic sums up the halo sessions of a run.
+// Traffic sums up the halo sessions of a run. What was sent in epochs before the newest one counts; what was lost then is not
+// known.
 type Traffic struct {
-	Messages, Bytes, Segments uint64 // sent
-	Retransmitted             uint64 // segments
-	Replaced                  uint64 // asynchronous messages that newer ones replaced before they were read
+	rendezvous.Traffic
 
+	current      uint64 // segments sent in the newest epoch
+	messages     uint64 // likewise
 	segmentsIn   uint64
 	unreceived   int64 // synchronous messages
 	asynchronous bool
 }
 
-// Add adds the sessions of one end.
-func (t *Traffic) Add(sessions []rendezvous.Session) {
-	for _, h := range sessions {
-		if !strings.HasPrefix(h.Name, rendezvous.HaloPrefix) {
+// Add adds the sessions of one end, and what it has sent in former epochs.
+func (t *Traffic) Add(sessions []rendezvous.Session, former rendezvous.Traffic) {
+	t.Traffic.Add(former)
+	for i := range sessions {
+		h := &sessions[i]
+		if !t.AddSession(h) {
 			continue
 		}
-		t.Messages += h.MessagesSent
-		t.Bytes += h.BytesSent
-		t.Segments += h.SegmentsSent
-		t.Retransmitted += h.Retransmitted
-		t.Replaced += h.Overwritten
+		t.current += h.SegmentsSent
+		t.messages += h.MessagesSent
 		t.segmentsIn += h.SegmentsReceived
 		if h.Mode == "sync" {
 			t.unreceived += int64(h.MessagesSent) - int64(h.MessagesReceived)
@@ -38,13 +36,13 @@ func (t *Traffic) Add(sessions []rendezvous.Session) {
 }
 
 // SegmentsLost returns the number of segments that were sent and not received: they are lost or in transit.
-func (t *Traffic) SegmentsLost() uint64 { return t.Segments - min(t.segmentsIn, t.Segments) }
+func (t *Traffic) SegmentsLost() uint64 { return t.current - min(t.segmentsIn, t.current) }
 
 // MessagesLost returns the number of messages that were sent and not received: they are lost or in transit. A message
 // of an asynchronous session is lost with any of its segments. A message that a newer one replaced is not lost.
 func (t *Traffic) MessagesLost() uint64 {
 	if t.asynchronous {
-		return min(t.SegmentsLost(), t.Messages)
+		return min(t.SegmentsLost(), t.messages)
 	}
 	return uint64(max(t.unreceived, 0))
 }

@@ -173,7 +173,7 @@ function drawMap(run) {
   const canvas = byId("map"), {c, w, h} = open2D(canvas);
   canvas.boxes = [];
   if (!run.places.length) {
-    words(canvas, run.state.leader && run.state.phase === "solving" ? "The peers have not found the process that leads the run yet." : "The peers have not joined yet.");
+    words(canvas, run.state.leader && run.state.phase !== "joining" ? "The peers have not found the process that leads the run yet." : "The peers have not joined yet.");
     return;
   }
   const hosts = [...new Set(run.places.map(p => p.host))], processes = [...new Set(run.places.map(p => p.host + p.process))];
