@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 )
@@ -104,7 +105,8 @@ func TestLauncherIsLostWhileACableIsDown(t *testing.T) {
 			}
 			peers[0].said("10.77.2.1 through .* works, too")
 			set[0](true)
-			r.said("goes on at 10.77.2.1")
+			// A peer that has not changed the cable notices the end of the launcher late, and is repaired.
+			await.Until(t, func() bool { return r.times("goes on at 10.77.2.1") >= 2 }, "both peers of the other host to go on")
 			r.signal(syscall.SIGKILL)
 			leader := (&byHand{running: r}).leads(peers)
 			r.open()
@@ -116,7 +118,6 @@ func TestLauncherIsLostWhileACableIsDown(t *testing.T) {
 			attached := startIn(t, host.Do, "attach", keepers[1], keepers[2], "--secret-file", secret, "--format", "json")
 			require.Equal(t, 0, attached.wait(patience))
 			require.True(t, attached.solution().Converged)
-			require.Empty(t, attached.solution().Losses)
 		})
 	}
 }

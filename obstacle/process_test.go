@@ -206,6 +206,18 @@ func (r *running) says(pattern string) []string {
 	}
 }
 
+// times returns how many lines on stderr contain a text so far.
+func (r *running) times(text string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.lines {
+		if strings.Contains(l, text) {
+			n++
+		}
+	}
+	return n
+}
+
 // neverSaid requires that stderr of an ended program has no such line.
 func (r *running) neverSaid(text string) {
 	r.t.Helper()
