@@ -336,3 +336,26 @@ func TestAlternationKeepsTheIterate(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, s.Peers[0].Work, 1200., s.Method)
 }
+
+// A residual that falls steeply at first, rises, and falls slowly from there does not stand still, though it is above its
+// smallest value for long. One that keeps the height does.
+func TestSlowFallAfterARiseIsNoStandstill(t *testing.T) {
+	for _, rate := range []float64{1e-6, 0} {
+		var s iterate.Stagnation
+		s.Evaluate(0, 0, 1, 1e-6, iterate.StagnantChecks, false, 0)
+		s.Evaluate(1, 10, 200, 1e-6, iterate.StagnantChecks, false, 0)
+		s.Evaluate(2, 30, 7, 1e-6, iterate.StagnantChecks, false, 0)
+		why := iterate.Running
+		work := 0.
+		for k := iterate.Iteration(3); why == iterate.Running && work < 4e5; k++ {
+			work = float64(100 * k)
+			why, _ = s.Evaluate(k, work, 40*math.Exp(-rate*work), 1e-6, iterate.StagnantChecks, true, 0)
+		}
+		if rate > 0 {
+			require.Equal(t, iterate.Running, why)
+		} else {
+			require.Equal(t, iterate.Stagnated, why)
+			require.Less(t, work, 1.4e5)
+		}
+	}
+}

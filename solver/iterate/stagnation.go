@@ -22,6 +22,8 @@ import "github.com/p2pdc/p2pdc/internal/kernel"
 // singular (a strong flow out of the domain, say), and the solution is out of reach. A residual that falls by a
 // ten-thousandth does not stand still, nor does one that has risen, and falls from there, though still above its smallest
 // value: SOR, which runs in lockstep, increases it by a factor of thousands at first where the diffusion varies by a million.
+// While its largest value falls by a thousandth each time the work doubles, it does not stand still either: Schwarz, where two boxes share
+// a region of high diffusion, falls steeply at first, rises, and falls slowly from there.
 // If the iteration may diverge, or its residual is at least grown, a rise is no progress: the run has diverged, and
 // obstacles bound the values.
 type Stagnation struct {
@@ -38,6 +40,10 @@ type Stagnation struct {
 	highest float64 // relative residual, the newest that was higher by a ten-thousandth
 	level   float64 // the newest since then that was lower by a ten-thousandth (snapshots: an eighth)
 	levelAt float64 // work between the first check and that of level
+	due     float64 // work at which the present period ends; each is as long as all before
+	former  float64 // largest relative residual of the period before; 0: there is none
+	latest  float64 // of the present one
+	falls   bool    // the last period had a lower one than that before it
 }
 
 // Fields implements State.
@@ -50,6 +56,10 @@ func (s *Stagnation) Fields(visit func(field any)) {
 	visit(&s.highest)
 	visit(&s.level)
 	visit(&s.levelAt)
+	visit(&s.due)
+	visit(&s.former)
+	visit(&s.latest)
+	visit(&s.falls)
 }
 
 const (
@@ -65,6 +75,7 @@ const (
 	// standstillWork exceeds the sweeps in which a flow crosses the largest grids, before the residual falls.
 	standstillWork = 1 << 16
 	standstillFall = 1 - 1e-4
+	periodFall     = 1 - 1e-3
 	// grown is the least relative residual that counts as divergence if it stands still. Transient growth ends before.
 	grown = 1e6
 )
@@ -102,7 +113,11 @@ func (s *Stagnation) move(work, residual float64) bool {
 	case !s.snapshots && residual*fall > s.highest && residual < grown && !s.MayDiverge:
 		s.highest, s.level, s.levelAt = residual, residual, work
 	}
-	return work >= standstillWork && work-s.levelAt >= 0.9*work
+	if s.latest = max(s.latest, residual); work >= s.due {
+		s.falls = !s.snapshots && !s.MayDiverge && s.latest < min(periodFall*s.former, grown)
+		s.due, s.former, s.latest = 2*work, s.latest, 0
+	}
+	return work >= standstillWork && work-s.levelAt >= 0.9*work && !s.falls
 }
 
 // Evaluate adds the relative residual of iterate k, which has taken work sweeps over the grid. If reduced is true, m is the
