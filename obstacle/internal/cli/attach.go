@@ -141,7 +141,7 @@ func (q *request) attached(run *rendezvous.Spec, text []byte, o *launch.Outcome)
 	}
 	w := &work{
 		spec: spec, partition: run.Partition, method: run.Method, order: run.Order, threads: run.Threads,
-		balance: "off", peers: len(o.Hosts),
+		balance: "off", peers: len(o.Hosts) / max(1, run.Parts), methodWhy: run.MethodWhy, partitionWhy: run.PartitionWhy,
 	}
 	if run.Balance || run.BalanceParts {
 		w.balance = "on"

@@ -34,10 +34,11 @@ func (a *app) plan(ctx context.Context, q *request, w *work) (launch.Plan, error
 	spec.Partition, spec.After, spec.Method, spec.Order = w.partition, w.after, w.method, w.order
 	spec.Balance, spec.BalanceParts = w.balance == "on" && q.Parts <= 1, w.balance == "on" && q.Parts > 1
 	spec.Threads, spec.Pin, spec.Slowdown, spec.Reconfigure = w.threads, q.pin != "off", w.slow, q.stepMode != "never"
+	spec.PartitionWhy, spec.MethodWhy = w.partitionWhy, w.methodWhy
 	spec.Rails.Values, spec.Keepers = w.scheme.Slots(), 0
 	p := launch.Plan{
 		Catalog: a.catalog, Spec: spec, ProblemSpec: w.spec, Problem: w.problem, Initial: w.initial, Earlier: q.earlierState(),
-		PartitionWhy: w.partitionWhy, MethodWhy: w.methodWhy, Label: w.label,
+		Label:    w.label,
 		JoinTime: spawnTime, Log: a.log, Notes: a.err, Checkpoint: q.saver.record(),
 	}
 	if q.hostList != nil {

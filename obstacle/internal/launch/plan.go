@@ -31,9 +31,6 @@ type Plan struct {
 	Earlier     []byte           // Result.State of the run that ended with Initial; nil: there is none
 	Label       Label            // declares the peers' clusters; nil: they are measured
 
-	PartitionWhy string // why Partition was chosen, for the log
-	MethodWhy    string // why it is the method, for the log
-
 	Identity rendezvous.Identity
 	// Address is the rendezvous. If it is empty, it is on loopback, and Spawn is set.
 	Address  string

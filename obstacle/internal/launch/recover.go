@@ -334,6 +334,8 @@ func (r *run) assign(m *member, now *roster) {
 		r.resumeWith(w, m)
 	case r.handoverTo(m) != nil:
 		a.Initial, w.block = true, r.handoverTo(m).values
+	case r.survivors(nil) == 0: // nobody has values yet: the run begins
+		a.Initial, w.initial = r.Initial != nil, r.Initial
 	case !m.valued || !m.hole.Empty():
 		a.Repair = &rendezvous.Repair{Holes: r.unvalued, Tolerance: r.repairTolerance()}
 		for _, s := range r.around {
@@ -392,6 +394,12 @@ func (r *run) receiveFaces(m *member, number int, values []float64) {
 	i := slices.Index(r.faces, m)
 	if i < 0 || number != -r.epoch {
 		return // of a former epoch
+	}
+	if len(values) == 0 { // it had not begun to relax
+		r.Log.Info().Int("rank", m.rank).Msg("a peer has no values yet: its block is repaired, too")
+		m.valued = false
+		r.nextEpoch()
+		return
 	}
 	if err := repair.NewFaces(r.unvalued).Add(r.heldBy(m), values); err != nil {
 		m.conn.Close()

@@ -130,3 +130,35 @@ func TestRecoveringRunsShowNoResidual(t *testing.T) {
 	r.recovered()
 	require.Equal(t, Solving, r.Status.State().Phase)
 }
+
+// A peer that has not begun to relax when another one is lost has no values: its block is repaired, too, and it is not lost.
+// If nobody has values, the run begins anew.
+func TestLossesBeforeThereAreValues(t *testing.T) {
+	r := hostsOf(t, 3)
+	r.lose(r.members[1], failure{exited, 1, "killed"})
+	none := rendezvous.Captured{Number: -1, Residual: nullable.NaN()}
+	require.Equal(t, []*member{r.members[0], r.members[2]}, r.faces)
+	r.receive(r.members[0], none, nil)
+	require.Equal(t, 2, r.epoch)
+	require.Len(t, r.losses, 1)
+	require.Len(t, r.unvalued, 2)
+	require.Equal(t, []*member{r.members[2]}, r.faces)
+	none.Number = -2
+	r.receive(r.members[2], none, nil)
+	require.Equal(t, 3, r.epoch)
+	require.Len(t, r.losses, 1)
+	require.Empty(t, r.faces)
+
+	next := r.members[1]
+	next.conn, next.out = rendezvous.NewConn(idle(t), 0), make(chan rendezvous.Message, outbox)
+	for _, m := range r.members {
+		m.listens, m.control = r.epoch, "127.0.0.1:1"
+	}
+	r.asked()
+	r.advance()
+	for _, m := range r.members {
+		w := m.next().(*workload)
+		require.Nil(t, w.assign.Repair)
+		require.False(t, w.assign.Initial)
+	}
+}

@@ -72,8 +72,8 @@ func samples() []Message {
 func spec() Spec {
 	return Spec{
 		Problem: "membrane", Fingerprint: "cd", N: [3]int{4, 5, 6}, After: 2, FromFile: true,
-		Partition: problem.Partition{Cuts: [3][]int{{0, 4}, {0, 5}, {0, 3, 6}}},
-		Scheme:    "delay:3", Method: problem.MethodConfig{Name: problem.SOR, Omega: 1.5}, Order: problem.InTurn, Tolerance: 1e-6,
+		Partition:    problem.Partition{Cuts: [3][]int{{0, 4}, {0, 5}, {0, 3, 6}}},
+		PartitionWhy: "w", MethodWhy: "v", Scheme: "delay:3", Method: problem.MethodConfig{Name: problem.SOR, Omega: 1.5}, Order: problem.InTurn, Tolerance: 1e-6,
 		MaxSweeps: 9, MaxTime: time.Minute, Parts: 2, Balance: true, BalanceParts: true, Elastic: true, Threads: 2, Pin: true,
 		Slowdown: map[int]float64{1: 2}, Reconfigure: true, Reports: true, MTU: 1500, Protect: "auto", Congestion: "cubic",
 		Rows: []string{"NegativeAck"}, Rails: Rails{"ib", "messages", 8128, 9000, 2, 3, true}, Seed: 1 << 63,

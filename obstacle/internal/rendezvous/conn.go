@@ -137,7 +137,7 @@ func (c *Conn) detectSilence(soon bool) {
 	}
 }
 
-// HostSilent returns for how long the other host has acknowledged nothing and sent nothing. A process there that does
+// HostSilent returns for how much longer than two round trips the other host has acknowledged nothing and sent nothing. A process there that does
 // not run, with a kernel that answers Probe, is no reason. It is false if that is not known on this system.
 func (c *Conn) HostSilent() (time.Duration, bool) {
 	_, tcp := c.current()

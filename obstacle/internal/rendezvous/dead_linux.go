@@ -46,7 +46,7 @@ func closeWhenDead(c net.Conn, after time.Duration) error {
 	return nil
 }
 
-// hostSilent returns the time since the kernel of the other host has acknowledged something.
+// hostSilent returns the time since the kernel of the other host has acknowledged or sent something, without two round trips.
 func hostSilent(c net.Conn) (time.Duration, bool) {
 	t, is := c.(*net.TCPConn)
 	if !is {
@@ -60,7 +60,8 @@ func hostSilent(c net.Conn) (time.Duration, bool) {
 	if err != nil {
 		return 0, false
 	}
-	return time.Duration(min(i.Last_ack_recv, i.Last_data_recv)) * time.Millisecond, true
+	silent := time.Duration(min(i.Last_ack_recv, i.Last_data_recv)) * time.Millisecond
+	return max(0, silent-2*time.Duration(i.Min_rtt)*time.Microsecond), true
 }
 
 // Consecutive unanswered transmissions after which a connection may be dead: of data, and of probes of a closed window.

@@ -24,15 +24,18 @@ type Spec struct {
 	MaxSweeps uint64               `json:"max_sweeps"`  // 0: no bound
 	MaxTime   time.Duration        `json:"max_time_ns"` // since the first relaxation; 0: no bound
 
-	Parts        int             `json:"parts"`         // of the partition that a process runs at the start, each as a peer; 0: one
-	Balance      bool            `json:"balance"`       // planes move between the peers
-	BalanceParts bool            `json:"balance_parts"` // parts move from slow processes to fast ones
-	Elastic      bool            `json:"elastic"`       // they also move to processes that join while the run is in progress
-	Threads      int             `json:"threads"`       // of each peer
-	Pin          bool            `json:"pin"`           // peers with a process of their own are bound to processors
-	Slowdown     map[int]float64 `json:"slowdown"`      // factors by which relaxation is slowed, by rank or, with Parts, by process
-	Reconfigure  bool            `json:"reconfigure"`   // sessions change their mode at boundaries of time steps
-	Reports      bool            `json:"reports"`       // peers send Sessions and accounts periodically
+	Parts        int    `json:"parts"`         // of the partition that a process runs at the start, each as a peer; 0: one
+	Balance      bool   `json:"balance"`       // planes move between the peers
+	BalanceParts bool   `json:"balance_parts"` // parts move from slow processes to fast ones
+	Elastic      bool   `json:"elastic"`       // they also move to processes that join while the run is in progress
+	Threads      int    `json:"threads"`       // of each peer
+	Pin          bool   `json:"pin"`           // peers with a process of their own are bound to processors
+	PartitionWhy string `json:"partition_why"` // why it is the partition
+	MethodWhy    string `json:"method_why"`    // why it is the method
+
+	Slowdown    map[int]float64 `json:"slowdown"`    // factors by which relaxation is slowed, by rank or, with Parts, by process
+	Reconfigure bool            `json:"reconfigure"` // sessions change their mode at boundaries of time steps
+	Reports     bool            `json:"reports"`     // peers send Sessions and accounts periodically
 
 	MTU        int      `json:"mtu"`        // bytes; 0: that of the interface
 	Protect    string   `json:"protect"`    // which sessions are protected: auto, always or never
