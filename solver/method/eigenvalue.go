@@ -102,11 +102,12 @@ func geometricMean(a, b float64) float64 {
 // are in an ellipse whose imaginary half axis is τ, and SOR converges for 0 < ω < 2/(1 + τ) (Young, 1971, chapter 6).
 // Locally, τ is Σ|a_ij − a_ji|/a_ii over the next neighbours j along the axes; the largest of the rows is used. For constant
 // coefficients, no factor above that bound is optimal either. Where the diffusion varies, the entries of a row
-// differ without any flow.
+// differ without any flow. τ counts as 1 at most where no entry
+// beside the diagonal is positive: for an M-matrix SOR converges with ω = 1, however strong the flow.
 func StableOmega(
 	dim int, n, stride [3]int, row func(idx [3]int) [kernel.Directions]float64,
 ) (omega float64, scalable bool) {
-	largest, same := 0.0, true
+	largest, same, monotone := 0.0, true, true
 	first := row([3]int{1, 1, 1})
 	scalable = true
 	for z := 1; z <= n[2]; z += stride[2] {
@@ -116,12 +117,18 @@ func StableOmega(
 				v := row(at)
 				largest = max(largest, skewAt(dim, n, at, v, row))
 				same = same && v == first
+				for _, off := range v[kernel.West : kernel.West+2*dim] {
+					monotone = monotone && off >= 0 // −a_ij
+				}
 				scalable = scalable && scalableAt(dim, n, at, v, row)
 			}
 		}
 	}
 	if scalable && !same {
 		return 2, true
+	}
+	if monotone {
+		largest = min(1, largest)
 	}
 	return 2 / (1 + largest), scalable
 }

@@ -112,3 +112,18 @@ func TestGuardedOmegaIsLoweredAFewTimes(t *testing.T) {
 	f.Observe(24, 1e11)
 	require.Equal(t, 1.25, f.Omega())
 }
+
+// The factor is at least 1 for every M-matrix, however much the entries of two neighbours differ: a fast flow from a row into
+// one of low diffusion.
+func TestStableOmegaOfFastFlows(t *testing.T) {
+	row := func(idx [3]int) (r [kernel.Directions]float64) {
+		size := 1.
+		if idx[0]%2 == 0 {
+			size = 1e4
+		}
+		r[kernel.Center], r[kernel.West], r[kernel.East] = 2.1*size, 1.5*size, 0.5*size
+		return r
+	}
+	omega, _ := StableOmega(1, [3]int{9, 1, 1}, [3]int{1, 1, 1}, row)
+	require.GreaterOrEqual(t, omega, 1.)
+}
