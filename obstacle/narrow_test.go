@@ -32,7 +32,8 @@ func TestNarrowPathOfControl(t *testing.T) {
 			}
 			secret := secretFile(t, "the secret of this run")
 			r := startIn(t, a.Do, "solve", "membrane", "--n", "24", "--peers", "2", "--scheme", "async",
-				"--rendezvous", net.JoinHostPort(here, "0"), "--secret-file", secret, "--format", "json", "--max-time", "60s")
+				"--rendezvous", net.JoinHostPort(here, "0"), "--secret-file", secret, "--format", "json", "--max-time", "60s",
+				"--suspect", "1m") // a late emulated link is no loss
 			address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 			for _, p := range []struct {
 				h *netlab.Host

@@ -91,7 +91,7 @@ func TestSchwarzInLockstepEqualsEmulation(t *testing.T) {
 				}
 				require.Equal(t, iterate.ReachedSweeps, o.Reason)
 				require.Equal(t, c.MaxSweeps, o.Sweeps)
-				want := emulated(t, p, c.Partition, c.Method, int(c.MaxSweeps))
+				want := emulated(t, p, c.Partition, c.Method, int(o.Iterate)) // an earlier one if the last has a larger residual
 				solvertest.RequireSameBits(t, want, n.Assemble(p))
 			})
 		})
