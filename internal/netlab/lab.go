@@ -143,14 +143,20 @@ func (l *Lab) Join(a, b *Host, w Wire) (endA, endB End) {
 func (l *Lab) ends(a, b *Host) (ends [2]End) {
 	l.wires++
 	for i, h := range []*Host{a, b} {
-		ends[i] = End{
-			Host: h, Interface: fmt.Sprintf("wire%d", h.wires),
-			IPv4: netip.AddrFrom4([4]byte{10, 77, byte(l.wires), byte(i + 1)}),
-			IPv6: netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x77, 3: byte(l.wires), 15: byte(i + 1)}),
-		}
-		h.wires++
+		ends[i] = l.end(h, i)
 	}
 	return ends
+}
+
+// end returns an end of the newest wire or switch, with the name of its interface and the addresses of its place there.
+func (l *Lab) end(h *Host, place int) End {
+	e := End{
+		Host: h, Interface: fmt.Sprintf("wire%d", h.wires),
+		IPv4: netip.AddrFrom4([4]byte{10, 77, byte(l.wires), byte(place + 1)}),
+		IPv6: netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x77, 3: byte(l.wires), 15: byte(place + 1)}),
+	}
+	h.wires++
+	return e
 }
 
 func createVeth(a, b End, w Wire) error {
@@ -196,11 +202,7 @@ func (l *Lab) Switch(hosts ...*Host) []End {
 	out := make([]End, len(hosts))
 	for i, h := range hosts {
 		port := End{Host: s, Interface: fmt.Sprintf("port%d", i)}
-		out[i] = End{
-			Host: h, Interface: fmt.Sprintf("wire%d", h.wires), IPv4: netip.AddrFrom4([4]byte{10, 77, byte(l.wires), byte(i + 1)}),
-			IPv6: netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x77, 3: byte(l.wires), 15: byte(i + 1)}),
-		}
-		h.wires++
+		out[i] = l.end(h, i)
 		if err := plug(port, out[i], bridge); err != nil {
 			l.tb.Fatalf("netlab: wire of %s to the switch: %v", h.Name, err)
 		}

@@ -22,8 +22,8 @@ import "github.com/p2pdc/p2pdc/internal/kernel"
 // singular (a strong flow out of the domain, say), and the solution is out of reach. A residual that falls by a
 // ten-thousandth does not stand still, nor does one that has risen, and falls from there, though still above its smallest
 // value: SOR, which runs in lockstep, increases it by a factor of thousands at first where the diffusion varies by a million.
-// While its largest value falls by a thousandth each time the work doubles, it does not stand still either: Schwarz, where two boxes share
-// a region of high diffusion, falls steeply at first, rises, and falls slowly from there.
+// While its largest value falls by a thousandth each time the work doubles, it does not stand still either: the residual of
+// Schwarz, where two boxes share a region of high diffusion, falls steeply at first, rises, and falls slowly from there.
 // If the iteration may diverge, or its residual is at least grown, a rise is no progress: the run has diverged, and
 // obstacles bound the values.
 type Stagnation struct {

@@ -4,8 +4,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// Traffic sums up the halo sessions of a run. What was sent in epochs before the newest one counts; what was lost then is not
-// known.
+// Traffic sums up the halo sessions of a run. It counts what was sent in all epochs, and what was lost in the newest one only.
 type Traffic struct {
 	rendezvous.Traffic
 
