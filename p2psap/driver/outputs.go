@@ -27,7 +27,7 @@ func (n *Node) carryOut(o *p2psap.Output) {
 		}
 	case p2psap.OutActivity:
 		if s := n.sockets[o.Session]; s != nil {
-			s.waiters.signalAll()
+			s.changed()
 		}
 		n.signalActivity()
 	case p2psap.OutOpened, p2psap.OutEnded, p2psap.OutAdapted:
@@ -75,7 +75,7 @@ func (n *Node) reportPeer(o *p2psap.Output) {
 // reportSession logs a change of a session's state and wakes the calls that wait for it.
 func (n *Node) reportSession(s *Socket, o *p2psap.Output) {
 	s.updateInfo()
-	s.waiters.signalAll()
+	s.changed()
 	i := &s.info
 	switch o.Kind {
 	case p2psap.OutOpened:

@@ -120,17 +120,26 @@ func (r *Runner) connect() {
 				r.config.Lost(q, why)
 			}
 		},
-		Pump: func() error {
-			r.exchange.TouchAll()
-			if r.config.Node == nil {
-				return nil
-			}
-			return r.config.Node.Pump()
-		},
+		Pump: r.pump,
 	})
 	for _, n := range r.exchange.Neighbours() {
 		r.asynchronous = r.asynchronous || n.Asynchronous
 	}
+}
+
+// pump handles arrivals and tells the exchange which sessions have changed.
+func (r *Runner) pump() error {
+	if r.config.Node == nil {
+		return nil
+	}
+	err := r.config.Node.Pump()
+	for _, s := range r.sessions {
+		if k := s.Activity(); k != s.seen {
+			s.seen = k
+			r.exchange.Touch(s.with, s.halo)
+		}
+	}
+	return err
 }
 
 // open opens all sessions at once, since neighbours open theirs in different orders. The first
@@ -140,27 +149,28 @@ func (r *Runner) open(ctx context.Context) error {
 	defer cancel()
 	type attempt struct {
 		socket Socket
-		to     *exchange.Session
+		with   *exchange.Neighbour
+		halo   bool
 		err    error
 	}
 	results := make(chan attempt)
 	attempts := 0
 	for _, n := range r.exchange.Neighbours() {
-		open := func(options func() p2psap.OpenOptions, to *exchange.Session) {
+		open := func(options func() p2psap.OpenOptions, halo bool) {
 			attempts++
 			go func() {
 				s, err := r.config.Node.Open(ctx, n.Name, options())
 				if err != nil {
 					err = n.Fail(err)
 				}
-				results <- attempt{s, to, err}
+				results <- attempt{s, n, halo, err}
 			}()
 		}
 		if n.HasHalo() {
-			open(n.HaloOptions, &n.Halo)
+			open(n.HaloOptions, true)
 		}
 		if n.Agreement > 0 {
-			open(n.AgreeOptions, &n.Agree)
+			open(n.AgreeOptions, false)
 		}
 	}
 	var first error
@@ -168,8 +178,12 @@ func (r *Runner) open(ctx context.Context) error {
 		a := <-results
 		switch {
 		case a.err == nil:
-			s := &session{Socket: a.socket, r: r}
-			*a.to, r.sessions = s, append(r.sessions, s)
+			s := &session{Socket: a.socket, r: r, with: a.with, halo: a.halo, seen: a.socket.Activity() - 1} // read it once
+			if r.sessions = append(r.sessions, s); a.halo {
+				a.with.Halo = s
+			} else {
+				a.with.Agree = s
+			}
 		case first == nil || errors.Is(first, context.Canceled):
 			first = a.err
 			cancel()
