@@ -5,11 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -62,7 +61,7 @@ type Options struct {
 	// Step, unless nil, is called at the end of every time step with the values of the whole grid, with At with those
 	// of this peer's box. Calls do not overlap. u is valid during the call. An error ends the run.
 	Step func(s iterate.StepResult, u []float64) error
-	Log  zerolog.Logger // the zero value logs nothing
+	Log  *slog.Logger // nil logs nothing
 
 	choice Choice
 }

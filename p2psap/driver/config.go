@@ -6,12 +6,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"syscall"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -57,7 +56,7 @@ type Config struct {
 	// Seed is the seed of the micro-protocols' random numbers; 0: from the system. Session numbers, ports, keys
 	// and the node's incarnation always come from the system.
 	Seed   uint64
-	Log    zerolog.Logger // its zero value logs nothing
+	Log    *slog.Logger // nil logs nothing
 	Tracer microproto.Tracer
 	Trace  *trace.Ring // takes the records of the node; nil: none. See Node.Snapshot
 }

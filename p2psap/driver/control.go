@@ -41,7 +41,7 @@ func (n *Node) accept() {
 		}
 		if err != nil {
 			// Most likely no file descriptor is free, which may pass.
-			n.log.Warn().Err(err).Msg("control connection not accepted")
+			n.log.Warn("control connection not accepted", "error", err)
 			select {
 			case <-n.dialling.Done():
 				return

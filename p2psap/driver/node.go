@@ -1,15 +1,15 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -21,7 +21,7 @@ const NoTimeout = time.Duration(1<<63 - 1)
 // Node is a peer in real time. Its methods may be called from any goroutine.
 type Node struct {
 	config    Config
-	log       zerolog.Logger
+	log       *slog.Logger
 	start     time.Time
 	listener  net.Listener
 	alarm     *alarm
@@ -69,6 +69,14 @@ type Node struct {
 	dueAt         atomic.Int64 // the core's Deadline, an Instant
 }
 
+// cause returns the attribute of an error; an empty one, which handlers leave out, if there is none.
+func cause(err error) slog.Attr {
+	if err == nil {
+		return slog.Attr{}
+	}
+	return slog.Any("error", err)
+}
+
 // Stats counts what the driver saw. See p2psap.NodeCounters for what the core refused.
 type Stats struct {
 	p2psap.NodeCounters
@@ -96,7 +104,7 @@ func New(c Config) (*Node, error) {
 		return fail(err)
 	}
 	n := &Node{
-		config: c, log: c.Log.With().Str("node", c.Name).Logger(), start: time.Now(), done: make(chan struct{}),
+		config: c, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)).With("node", c.Name), start: time.Now(), done: make(chan struct{}),
 		armed: microproto.Never, flushBy: microproto.Never, pending: NewPending(c.Limits.PendingHellos),
 		conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
 		comparing: map[string]bool{},
@@ -114,9 +122,8 @@ func New(c Config) (*Node, error) {
 		return fail(err)
 	}
 	if c.Plain {
-		n.log.Warn().Stringer("control", n.listener.Addr()).
-			Msg("this node is unprotected (Plain): whoever reaches its ports can take part in the run, " +
-				"read and change what it sends")
+		n.log.Warn("this node is unprotected (Plain): whoever reaches its ports can take part in the run, "+
+			"read and change what it sends", "control", n.listener.Addr().String())
 	}
 	n.addRails()
 	n.initPoll()

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 // Runner is one peer of a run: New, Run once, Solution, Close. Its methods are for one goroutine, except Do and Abandon.
 type Runner struct {
 	config   Config
+	log      *slog.Logger
 	peer     iterate.Peer
 	gridPeer problem.Peer // peer, of an obstacle problem; nil otherwise
 	points   int          // that a sweep relaxes, at the beginning
@@ -62,7 +64,10 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	r := &Runner{config: c, calls: newCalls(), first: -1, nextTimeout: exchange.Never, adapted: make(chan struct{}, 1)}
+	r := &Runner{
+		config: c, calls: newCalls(), first: -1, nextTimeout: exchange.Never, adapted: make(chan struct{}, 1),
+		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)).With("rank", int(c.Rank)),
+	}
 	ended, end := context.WithCancel(context.Background())
 	end()
 	r.ended = ended
@@ -115,7 +120,7 @@ func (r *Runner) connect() {
 		Rank: r.config.Rank, Peer: r.peer,
 		Name: func(q iterate.Rank) string { return r.config.Names[q] }, Survive: r.config.Survive,
 		Lost: func(q iterate.Rank, why error) {
-			r.config.Log.Info().Err(why).Int("rank", int(r.config.Rank)).Msg("going on without a neighbour")
+			r.log.Info("going on without a neighbour", "error", why)
 			if r.config.Lost != nil {
 				r.config.Lost(q, why)
 			}
@@ -268,8 +273,7 @@ func (r *Runner) waits(f func() error) error {
 
 // step reports the end of a time step.
 func (r *Runner) step(s *iterate.StepResult) error {
-	r.config.Log.Debug().Int("rank", int(r.config.Rank)).Int("step", s.Step).Uint64("sweeps", uint64(s.Sweeps)).
-		Float64("residual", s.Residual).Msg("time step complete")
+	r.log.Debug("time step complete", "step", s.Step, "sweeps", uint64(s.Sweeps), "residual", s.Residual)
 	if r.config.Step == nil {
 		return nil
 	}

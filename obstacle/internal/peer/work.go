@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
@@ -333,7 +336,7 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 		},
 		ProgressEvery: launch.BeatEvery(p.timeout()), CountReads: run.Reports,
 		Record: e.recorder(),
-		Log:    p.Log, // the runner adds the rank
+		Log:    slog.New(zerolog.NewSlogHandler(p.Log)), // the runner adds the rank
 	})
 	if err != nil {
 		return nil, err
