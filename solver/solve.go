@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime"
 	"sync"
 	"time"
@@ -89,11 +90,22 @@ type Solution struct {
 	Choice     Choice            // the method that was chosen; zero if Options names one
 	Peers      []runner.Result   // by rank; with Options.At only this peer
 	Partition  problem.Partition // at the start
+
+	problem *problem.Problem
+}
+
+// At returns the value at a point of the domain; see problem.Problem.Interpolate. With Options.At, which yields a part of the
+// grid, it is NaN.
+func (s *Solution) At(q problem.Point) float64 {
+	if s.problem == nil || len(s.U) != s.problem.Points() {
+		return math.NaN()
+	}
+	return s.problem.Interpolate(s.U, q)
 }
 
 // Solve solves an obstacle problem. It returns when the residual meets the tolerance, when a bound of the
 // options is reached, or when ctx ends. In the last two cases the best iterate is returned with an
-// error that wraps ErrNotConverged. Other errors are returned without a solution. Solve does not keep p.
+// error that wraps ErrNotConverged. Other errors are returned without a solution. The solution keeps p.
 // The functions of the problem are called by several goroutines at the same time.
 func Solve(ctx context.Context, p *problem.Problem, o Options) (*Solution, error) {
 	c, err := o.prepare(p)
@@ -287,7 +299,7 @@ func (s *solving) all() (*Solution, error) {
 	p := s.c.Problem
 	out := &Solution{
 		U: make([]float64, p.Points()), Box: problem.Box{Hi: p.N},
-		Peers: make([]runner.Result, s.c.Partition.Peers()), Partition: s.c.Partition, Choice: s.o.choice,
+		Peers: make([]runner.Result, s.c.Partition.Peers()), Partition: s.c.Partition, Choice: s.o.choice, problem: p,
 	}
 	if s.o.Step != nil {
 		s.steps = map[int]*assembly{}
