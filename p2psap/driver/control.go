@@ -2,9 +2,11 @@ package driver
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"syscall"
@@ -18,7 +20,6 @@ const (
 	controlQueue = 1024                   // messages waiting to be written
 	controlWrite = 5 * time.Second        // for one write
 	controlDrain = 300 * time.Millisecond // for the other end to close too
-	dialTimeout  = 5 * time.Second
 )
 
 // connection is one control connection: a reader and a writer.
@@ -61,12 +62,16 @@ func (n *Node) accept() {
 
 func (n *Node) dial(peer string, addrs []string) {
 	defer n.running.Done()
-	conn, err := DialAny(n.dialling, dialTimeout, addrs)
+	begin := time.Now()
+	conn, err := DialAny(n.dialling, n.config.Handshake, addrs)
 	if err == nil && n.config.Identity != nil {
-		tcp := conn
+		tcp, took := conn, time.Since(begin)
 		if conn, err = n.runHandshake(n.config.Identity.Client, tcp); err != nil {
 			_ = tcp.Close()
-			err = Explain(err)
+			if err = Explain(err); errors.Is(err, context.DeadlineExceeded) {
+				err = fmt.Errorf("the handshake has not ended within %v, and the first round trip took %v: %w", n.config.Handshake,
+					took.Round(time.Millisecond), err)
+			}
 		}
 	}
 	n.mu.Lock()
