@@ -2,11 +2,9 @@ package driver
 
 import (
 	"bufio"
-	"context"
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"syscall"
@@ -64,14 +62,16 @@ func (n *Node) dial(peer string, addrs []string) {
 	defer n.running.Done()
 	begin := time.Now()
 	conn, err := DialAny(n.dialling, n.config.Handshake, addrs)
+	if err == nil {
+		n.mu.Lock()
+		n.firstTrips[peer] = time.Since(begin)
+		n.mu.Unlock()
+	}
 	if err == nil && n.config.Identity != nil {
-		tcp, took := conn, time.Since(begin)
+		tcp := conn
 		if conn, err = n.runHandshake(n.config.Identity.Client, tcp); err != nil {
 			_ = tcp.Close()
-			if err = Explain(err); errors.Is(err, context.DeadlineExceeded) {
-				err = fmt.Errorf("the handshake has not ended within %v, and the first round trip took %v: %w", n.config.Handshake,
-					took.Round(time.Millisecond), err)
-			}
+			err = Explain(err)
 		}
 	}
 	n.mu.Lock()

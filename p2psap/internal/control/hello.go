@@ -161,7 +161,7 @@ func (a *Associations) attach(
 // end that dials again. Before the peer is up, the hellos of both come as late as the round trip is long.
 func (a *Associations) prefers(now microproto.Instant, p *Peer, old, c *Conn) bool {
 	dialledByHigher := func(c *Conn) bool { return (c.Dialled != "") == (a.Name > p.Name) }
-	older := deafAfter * a.Heartbeat
+	older := a.quiet(p, deafAfter)
 	if p.State == New {
 		older = max(older, a.Handshake)
 	}
