@@ -45,7 +45,7 @@ func (r *run) checkCapture() {
 	whole := []problem.Box{{Hi: r.Problem.N}}
 	for _, m := range r.members {
 		c.awaited[m] = true
-		m.notify(rendezvous.Capture{Number: c.number, Boxes: whole})
+		r.send(m, rendezvous.Capture{Number: c.number, Boxes: whole})
 	}
 }
 
@@ -69,7 +69,7 @@ func (r *run) receiveCapture(m *member, msg *rendezvous.Captured, values []float
 		return
 	}
 	if !r.Balance || len(c.owned.unowned(func(int) bool { return true })) == 0 {
-		r.Captures.Take(c.u, r.beat)
+		r.add(captured{c.u, r.beat})
 	}
 	c.u = nil
 }

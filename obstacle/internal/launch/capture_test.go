@@ -44,7 +44,8 @@ func capturing(t *testing.T) (*run, *taken) {
 }
 
 // asked returns the number of the capture that a peer was asked for last, 0 for none.
-func asked(m *member) (number int) {
+func asked(r *run, m *member) (number int) {
+	r.execute()
 	for len(m.out) > 0 {
 		number = (<-m.out).(rendezvous.Capture).Number
 	}
@@ -54,6 +55,7 @@ func asked(m *member) (number int) {
 // answer passes the block of a peer, with all values v.
 func answer(r *run, rank, number int, b problem.Box, v float64) {
 	r.receiveCapture(r.members[rank], &rendezvous.Captured{Number: number, Box: b}, valuesOf(b, v))
+	r.execute()
 }
 
 func TestCapture(t *testing.T) {
@@ -62,8 +64,8 @@ func TestCapture(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		r.checkCapture()
 		r.checkCapture() // one at a time
-		require.Equal(t, n, asked(r.members[0]))
-		require.Equal(t, n, asked(r.members[1]))
+		require.Equal(t, n, asked(r, r.members[0]))
+		require.Equal(t, n, asked(r, r.members[1]))
 		answer(r, 1, n, right, float64(n))
 		answer(r, 1, n, right, 9) // a second answer is not read
 		answer(r, 0, n-1, left, 9)
@@ -87,7 +89,7 @@ func TestCaptureIsDropped(t *testing.T) {
 	c.requireNone(t)
 
 	r.checkCapture()
-	require.Equal(t, 2, asked(r.members[0]), "the next one begins at once")
+	require.Equal(t, 2, asked(r, r.members[0]), "the next one begins at once")
 	answer(r, 0, 2, left, 1)
 	answer(r, 1, 2, left, 1)
 	c.requireNone(t)
@@ -96,13 +98,13 @@ func TestCaptureIsDropped(t *testing.T) {
 	answer(r, 0, 3, left, 1)
 	r.epoch++ // a peer was lost
 	r.checkCapture()
-	require.Equal(t, 4, asked(r.members[1]))
+	require.Equal(t, 4, asked(r, r.members[1]))
 	answer(r, 1, 3, right, 1)
 	answer(r, 0, 4, left, 2)
 	answer(r, 1, 4, right, 2)
 	require.Equal(t, valuesOf(problem.Box{Hi: r.Problem.N}, 2), c.newest())
 
-	require.Equal(t, 4, asked(r.members[0]))
+	require.Equal(t, 4, asked(r, r.members[0]))
 	for _, end := range []func(){
 		func() { c.not = true }, func() { r.active = true }, func() { r.stopping = true },
 		func() { r.failure = &failure{} }, func() { r.members[1].gone = true }, func() { r.Captures = nil },
@@ -110,7 +112,7 @@ func TestCaptureIsDropped(t *testing.T) {
 		c.not, r.active, r.stopping, r.failure, r.members[1].gone = false, false, false, nil, false
 		end()
 		r.checkCapture()
-		require.Zero(t, asked(r.members[0]))
+		require.Zero(t, asked(r, r.members[0]))
 	}
 }
 

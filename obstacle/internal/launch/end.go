@@ -139,6 +139,7 @@ func (r *run) shutdown(cancel context.CancelFunc) {
 	}
 	r.turnAwayAll()
 	r.endMovesEarly()
+	r.execute()
 	for _, m := range r.members {
 		if m.conn != nil {
 			m.notify(rendezvous.Bye{Early: !r.solved.Load()})

@@ -39,18 +39,17 @@ func (c copies) send(m *member) error {
 // passOn sends a keeper the blocks, at the end of the newest time step, of peers that would be lost together with this
 // process, but not with the keeper. A keeper that does not take them as fast as steps end gets those of the newest.
 func (r *run) passOn(m *member) {
-	if r.series == nil || m.passing.Load() || m.conn == nil || !slices.Contains(r.term.Keepers, m.keeps) {
+	if r.series == nil || m.conn == nil || !slices.Contains(r.term.Keepers, m.keeps) {
 		return
 	}
-	c := copies{series: r.series}
+	var ranks []int
 	for _, q := range r.members {
 		if r.lostTogether(q, m) {
-			c.ranks = append(c.ranks, q.rank)
+			ranks = append(ranks, q.rank)
 		}
 	}
-	if len(c.ranks) > 0 {
-		m.passing.Store(true)
-		m.notify(c)
+	if len(ranks) > 0 {
+		r.add(passOn{m, ranks})
 	}
 }
 

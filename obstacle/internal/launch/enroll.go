@@ -30,7 +30,7 @@ func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
 		s.conn, s.join = conn, j
 		r.spares = append(r.spares, s)
 		r.tellSpare(s)
-		r.Log.Info().Str("host", j.Host).Int("pid", j.Pid).Msg("spare peer joined")
+		r.info("spare peer joined", "host", j.Host, "pid", j.Pid)
 		return
 	}
 	rank, label, err := r.place(conn, j)
@@ -104,11 +104,11 @@ func (r *run) welcome(m *member, conn *rendezvous.Conn, j rendezvous.Join, w ren
 	m.out = make(chan rendezvous.Message, outbox)
 	m.served = make(chan struct{})
 	m.written = make(chan struct{})
-	r.Log.Info().Int("rank", m.rank).Str("host", j.Host).Int("pid", j.Pid).Msg("peer joined")
+	r.info("peer joined", "rank", m.rank, "host", j.Host, "pid", j.Pid)
 	go m.write(m.out)
 	go r.serve(m)
 	for _, rank := range m.guests {
-		m.notify(rendezvous.Host{Rank: rank})
+		r.send(m, rendezvous.Host{Rank: rank})
 	}
 	m.guests = nil
 	return nil

@@ -210,11 +210,12 @@ func (r *run) assignWork() error {
 	}
 	for _, m := range r.members {
 		m.assigned, m.informed = true, true
-		m.notify(&workload{
+		r.send(m, &workload{
 			assign: r.assignment(m, members, int64(len(problem))), n: r.N, problem: problem, initial: r.Initial,
 			failed: func(err error) { r.emit(event{of: m, sent: err}) },
 		})
 	}
+	r.execute()
 	return r.await("get ready", 0, func(m *member) bool { return m.ready })
 }
 

@@ -25,11 +25,13 @@ func (r *run) await(what string, limit time.Duration, ready func(m *member) bool
 	for missing() > 0 {
 		select {
 		case o := <-r.events:
-			if err := r.handleEarly(o); err != nil {
+			err := r.handleEarly(o)
+			if r.execute(); err != nil {
 				return err
 			}
 		case <-tick.C:
-			if err := r.checkSilenceEarly(); err != nil {
+			err := r.checkSilenceEarly()
+			if r.execute(); err != nil {
 				return err
 			}
 			if left--; limit > 0 && left <= 0 {
@@ -72,9 +74,8 @@ func (r *run) dismiss(m *member, why error) error {
 		return why
 	}
 	r.refusal = why
-	r.Log.Warn().Int("rank", m.rank).Msg(why.Error() + "; the run waits for a replacement")
-	m.conn.Close()
-	close(m.out)
+	r.warn(why.Error()+"; the run waits for a replacement", "rank", m.rank)
+	r.add(retire{m})
 	r.members[m.rank] = &member{rank: m.rank, box: m.box, final: m.box}
 	if parts := max(1, r.Parts); m.rank%parts != 0 {
 		r.members[m.rank].reserved = true
@@ -112,13 +113,13 @@ func (r *run) handleEarly(o event) error {
 	switch msg := o.message.(type) {
 	case rendezvous.Listen:
 		m.control = msg.Control
-		r.Log.Info().Int("rank", m.rank).Str("control", m.control).Msg("peer listens")
+		r.info("peer listens", "rank", m.rank, "control", m.control)
 	case rendezvous.Ready:
 		m.ready = true
 	case rendezvous.Leave:
 		return r.dismiss(m, fmt.Errorf("%s left before the start", m))
 	case rendezvous.Sessions:
-		r.Status.update(func(s *State) { s.report(m.rank, &msg) })
+		r.change(accounted{m.rank, &msg})
 	case rendezvous.Result:
 		err := fmt.Errorf("%s cannot take part: %s", m, msg.Error)
 		if r.joining && m.child == nil {

@@ -62,7 +62,7 @@ func (r *run) askKeepers() {
 				hosts[m.join.Host], taken[processOf(m)] = true, true
 				m.asked = true
 				left--
-				m.notify(rendezvous.Keep{Listener: r.Identity.Listener()})
+				r.send(m, rendezvous.Keep{Listener: r.Identity.Listener()})
 			}
 		}
 	}
@@ -154,19 +154,19 @@ func (r *run) termDecided(t register.Term) {
 	}
 	r.term = t
 	r.reportEpoch()
-	r.Log.Info().Int("term", t.Number).Int("epoch", t.Epoch).Strs("keepers", t.Keepers).Msg("keepers agreed")
+	r.info("keepers agreed", "term", t.Number, "epoch", t.Epoch, "keepers", t.Keepers)
 	for _, m := range r.members {
 		if m.conn != nil {
-			m.notify(rendezvous.Term{Term: t})
+			r.send(m, rendezvous.Term{Term: t})
 		}
 	}
 	for _, s := range r.spares {
 		r.tellSpare(s)
 	}
 	r.record()
-	if len(t.Keepers) > 1 && r.Notes != nil {
-		fmt.Fprintf(r.Notes, "keepers of the run: %s. If the first one is lost, another one leads the run: %s\n",
-			strings.Join(rendezvous.FirstWays(t.Keepers), " "), r.attachCommand(t.Keepers[1:]...))
+	if len(t.Keepers) > 1 {
+		r.add(note{fmt.Sprintf("keepers of the run: %s. If the first one is lost, another one leads the run: %s\n",
+			strings.Join(rendezvous.FirstWays(t.Keepers), " "), r.attachCommand(t.Keepers[1:]...))})
 	}
 	if r.due && t.Epoch > r.epoch {
 		r.due = false
@@ -182,7 +182,7 @@ func (r *run) record() {
 	}
 	losses, err := json.Marshal(r.losses)
 	if err != nil {
-		r.Log.Warn().Err(err).Msg("cannot describe the losses to the keepers")
+		r.warn("cannot describe the losses to the keepers", "error", err)
 		return
 	}
 	rec := rendezvous.Record{
@@ -191,7 +191,7 @@ func (r *run) record() {
 	}
 	for _, m := range r.members {
 		if m.conn != nil && slices.Contains(r.term.Keepers, m.keeps) {
-			m.notify(rec)
+			r.send(m, rec)
 			r.passOn(m)
 		}
 	}

@@ -78,7 +78,7 @@ func TestDeposed(t *testing.T) {
 	require.Contains(t, r.failure.text, "another process leads the run now: obstacle attach a")
 	require.Zero(t, r.epoch)
 	for _, m := range r.members {
-		require.IsType(t, rendezvous.Lost{}, <-m.out)
+		require.IsType(t, rendezvous.Lost{}, r.next(m))
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
@@ -109,6 +107,8 @@ type run struct {
 	holes   []problem.Box // boxes of u for which no block arrived
 	series  *series       // nil for a stationary problem
 	events  chan event
+	retired []*member // lost, or another process runs their parts
+	outputs
 
 	tick      time.Duration // interval of ticks
 	joining   bool          // peers may still join
@@ -166,15 +166,15 @@ func (r *run) watch() {
 	r.beat.Residual, r.residual = math.NaN(), math.NaN()
 	for _, m := range r.members {
 		m.quietTicks, m.valued = 0, true
-		m.notify(rendezvous.Start{})
+		r.send(m, rendezvous.Start{})
 	}
-	r.Status.Enter(Solving)
+	r.change(Solving)
 	r.reportEpoch()
 	_, recovery := r.onLoss()
-	r.Log.Info().Int("peers", len(r.members)).Dur("setup", r.started.Sub(r.begin)).Str("partition", r.PartitionWhy).
-		Str("method", r.Method.Name).Str("method_why", r.MethodWhy).
-		Str("recovery", recovery).Msg("started")
+	r.info("started", "peers", len(r.members), "setup", r.started.Sub(r.begin), "partition", r.PartitionWhy,
+		"method", r.Method.Name, "method_why", r.MethodWhy, "recovery", recovery)
 	r.askKeepers()
+	r.execute()
 	r.monitor()
 }
 
@@ -196,6 +196,7 @@ func (r *run) monitor() {
 		case <-tick.C:
 			r.now = time.Since(r.started)
 			if r.check() {
+				r.execute()
 				return
 			}
 			if limit--; limit == 0 {
@@ -206,8 +207,10 @@ func (r *run) monitor() {
 			r.stop()
 		case <-r.ctx.Done():
 			r.fail(failure{exited, -1, "ended at once, on request"})
+			r.execute()
 			return
 		}
+		r.execute()
 	}
 }
 
@@ -310,10 +313,10 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 	case rendezvous.Beat:
 		m.sweep = max(m.sweep, msg.Sweep)
 		r.measure(m, &msg)
-		r.Status.update(func(s *State) { s.Sweeps[m.rank] = msg.Sweep })
+		r.change(swept{m.rank, msg.Sweep})
 		if m.rank == 0 {
 			if r.beat.Sweep == 0 && msg.Sweep > 0 {
-				r.Log.Info().Msg("relaxing")
+				r.info("relaxing")
 			}
 			r.beat.Step, r.beat.Sweep = msg.Step, msg.Sweep
 		}
@@ -322,13 +325,11 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		}
 		if m.rank == 0 {
 			r.beat.Elapsed = r.now
-			r.Status.update(func(s *State) { s.Progress = r.beat })
-			if r.Watch != nil {
-				r.Watch(r.beat)
-			}
+			r.change(r.beat)
+			r.add(progress{r.beat})
 		}
 	case rendezvous.Sessions:
-		r.Status.update(func(s *State) { s.report(m.rank, &msg) })
+		r.change(accounted{m.rank, &msg})
 	case rendezvous.Captured:
 		if msg.Sampled {
 			r.receiveSample(m, &msg, values)
@@ -346,19 +347,17 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		r.verdict = r.now
 		if msg.Placed && (r.Answer == nil || m.child == nil) {
 			m.gone = true
-			m.conn.Close()
+			r.add(disconnect{m})
 			r.fail(failure{closed, m.rank,
 				fmt.Sprintf("%s claims that its block is in shared memory, which it does not have", m)})
 			return
 		}
 		m.result = &msg
-		r.Status.update(func(s *State) {
-			s.report(m.rank, &rendezvous.Sessions{Sessions: msg.Sessions, Former: msg.Former, Account: msg.Account})
-		})
+		r.change(accounted{m.rank, &rendezvous.Sessions{Sessions: msg.Sessions, Former: msg.Former, Account: msg.Account}})
 		if msg.Placed {
 			m.received = blocks.Bytes(m.final)
 		}
-		r.Log.Debug().Int("rank", m.rank).Str("reason", msg.Reason).Uint64("sweeps", msg.Sweeps).Msg("result")
+		r.debug("result", "rank", m.rank, "reason", msg.Reason, "sweeps", msg.Sweeps)
 		if msg.Reason != Failed {
 			return
 		}
@@ -390,7 +389,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		if r.receiveRecovery(m, msg) {
 			return
 		}
-		m.conn.Close()
+		r.add(disconnect{m})
 		r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s sent an unexpected %T", m, msg)})
 	}
 }
@@ -416,21 +415,21 @@ func (r *run) checkSilence() {
 // fail records a failure. The first one ends the run.
 func (r *run) fail(f failure) {
 	first := r.failure == nil
-	level := zerolog.DebugLevel
+	say := r.debug
 	if first || f.weight > r.failure.weight && (r.failure.rank == f.rank || r.failure.weight == reported) {
 		if r.ending != "" {
 			f.text += "; " + r.ending
 		}
 		r.failure = &f
-		level = zerolog.WarnLevel
+		say = r.warn
 	}
 	if f.weight > reported {
-		r.Status.update(func(s *State) { s.lose(f.rank) })
+		r.change(rankLost(f.rank))
 	}
-	r.Log.WithLevel(level).Int("rank", f.rank).Msg(f.text)
+	say(f.text, "rank", f.rank)
 	if first {
 		for _, m := range r.members { // those that have sent their results, too
-			m.notify(rendezvous.Lost{Rank: f.rank, Why: f.text, CutOff: r.cutOff})
+			r.send(m, rendezvous.Lost{Rank: f.rank, Why: f.text, CutOff: r.cutOff})
 		}
 		r.ticksLeft = r.ticks(StopTime)
 	}
@@ -442,10 +441,10 @@ func (r *run) stop() {
 		return
 	}
 	r.stopping = true
-	r.Log.Info().Msg("stopping")
+	r.info("stopping")
 	for _, m := range r.members {
 		if !m.done() {
-			m.notify(rendezvous.Stop{})
+			r.send(m, rendezvous.Stop{})
 		}
 	}
 	r.ticksLeft = r.ticks(r.stopTimeout())

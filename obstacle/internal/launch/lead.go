@@ -56,8 +56,9 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	r.ctx, r.server = children, s.Server
 	r.Log.Warn().Int("term", s.Term.Number).Str("address", s.Term.Leader).
 		Msg("the leader of the run was lost: this process leads it now")
-	r.Status.Enter(Solving)
+	r.change(Solving)
 	r.reportEpoch()
+	r.execute()
 	s.Server.Handle(r.admit)
 	r.monitor()
 	requests := [2]<-chan struct{}{s.Leave, r.Interrupt}
@@ -120,7 +121,7 @@ func (r *run) reseat(conn *rendezvous.Conn, j rendezvous.Join) {
 		conn.Close()
 		return
 	}
-	m.notify(rendezvous.Term{Term: r.term})
+	r.send(m, rendezvous.Term{Term: r.term})
 	for _, m := range r.members {
 		if m.conn == nil {
 			return
@@ -138,7 +139,7 @@ func (r *run) lead() {
 		m.valued, missing = m.valued && here, missing || !here
 		settled = settled && here && m.ready && m.listens == r.epoch
 	}
-	r.Log.Info().Int("epoch", r.epoch).Bool("undisturbed", settled).Msg("leading the run")
+	r.info("leading the run", "epoch", r.epoch, "undisturbed", settled)
 	for _, m := range r.members {
 		if m.conn == nil {
 			r.lose(m, failure{closed, m.rank, fmt.Sprintf("peer %d was lost with the leader of the run", m.rank)})

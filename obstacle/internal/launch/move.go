@@ -128,7 +128,7 @@ func (r *run) decideMoves() {
 		r.prepareMove(r.members[m.Part], r.known[m.To])
 	}
 	if r.waited = 0; len(r.pending) > 0 {
-		r.Log.Info().Int("parts", len(r.pending)).Msg("parts move to other processes")
+		r.info("parts move to other processes", "parts", len(r.pending))
 	}
 }
 
@@ -142,7 +142,7 @@ func (r *run) stuck(moves []placement.Move, parts []placement.Part) bool {
 			}
 			s := &member{rank: len(r.members) + len(r.moves) + len(r.losses)}
 			if r.Spawn == nil || r.start(s, s.rank) != nil {
-				r.Log.Warn().Msg("no other process can take the parts of one that leaves: stopping")
+				r.warn("no other process can take the parts of one that leaves: stopping")
 				r.stop()
 				return true
 			}
@@ -167,7 +167,7 @@ func (r *run) prepareMove(m *member, to process) {
 	}
 	for _, q := range r.members {
 		if q.conn != nil && processOf(q) == to {
-			q.notify(rendezvous.Host{Rank: m.rank})
+			r.send(q, rendezvous.Host{Rank: m.rank})
 			r.pending = append(r.pending, h)
 			return
 		}
@@ -209,17 +209,17 @@ func (r *run) beginMoves() {
 			err = r.seat(to, to.conn, to.join, label)
 		}
 		if err != nil {
-			r.Log.Warn().Err(err).Int("rank", h.rank).Msg("a part cannot move")
+			r.warn("a part cannot move", "error", err, "rank", h.rank)
 			r.dropMove(h)
 			continue
 		}
 		h.at = r.now
 		h.known = r.series != nil || r.exact()
 		r.members[h.rank] = to
-		r.Status.update(func(s *State) { s.leave(h.rank) })
+		r.change(rankLeft(h.rank))
 		r.handing = append(r.handing, h)
 		if !h.known {
-			from.notify(rendezvous.Capture{Number: -r.epoch, Boxes: []problem.Box{{Hi: r.Problem.N}}})
+			r.send(from, rendezvous.Capture{Number: -r.epoch, Boxes: []problem.Box{{Hi: r.Problem.N}}})
 		}
 	}
 	r.pending = nil
@@ -275,7 +275,7 @@ func (r *run) handleFormer(m *member, o event) bool {
 			r.receiveCopy(m, &msg, o.values)
 		} else if msg.Number == -r.epoch && !h.known {
 			if len(o.values) != m.box.Points() {
-				m.conn.Close()
+				r.add(disconnect{m})
 				r.lose(h.to, failure{closed, h.rank, m.String() + " sent other values than those of its part"})
 				return true
 			}
@@ -308,10 +308,8 @@ func (r *run) undoMoves() {
 // dismissMoved ends a peer whose part another process runs.
 func (r *run) dismissMoved(m *member) {
 	m.moved = true
-	m.notify(rendezvous.Bye{Moved: true})
-	close(m.out)
-	m.out = nil
-	r.retired = append(slices.DeleteFunc(r.retired, (*member).over), m)
+	r.send(m, rendezvous.Bye{Moved: true})
+	r.add(finish{m})
 }
 
 // endMovesEarly dismisses the peers of moves that are under way when the run ends.
@@ -344,8 +342,7 @@ func (r *run) endMoves() {
 		r.moves = append(r.moves, Moved{
 			Rank: h.rank, From: h.from.process(), To: h.to.process(), At: h.at.Seconds(), Seconds: (now - h.at).Seconds(),
 		})
-		r.Log.Info().Int("rank", h.rank).Str("from", h.from.process()).Str("to", h.to.process()).
-			Dur("pause", now-h.at).Msg("part moved")
+		r.info("part moved", "rank", h.rank, "from", h.from.process(), "to", h.to.process(), "pause", now-h.at)
 		at = min(at, h.at)
 		if !h.from.gone {
 			r.dismissMoved(h.from)
@@ -364,7 +361,7 @@ func (r *run) leave(m *member) {
 		r.stop()
 		return
 	}
-	r.Log.Info().Str("process", m.process()).Msg("a process leaves: its parts move to others")
+	r.info("a process leaves: its parts move to others", "process", m.process())
 	r.leaving[processOf(m)], r.sinceLeave = true, 0
 }
 

@@ -80,7 +80,6 @@ type recovery struct {
 	after       int             // time steps that are complete at the beginning of the epoch
 	newest      uint64          // sweeps of the run at the last loss
 	spares      []*member       // that wait
-	retired     []*member       // lost
 	silentHosts map[string]bool // on which a peer has fallen silent, in this recovery
 	preferred   *member         // whose process takes the place of a lost peer; nil: the one that runs the fewest
 	faces       []*member       // from which values are awaited
@@ -128,10 +127,10 @@ func (r *run) lose(m *member, f failure) {
 			Rank: q.rank, Why: f.text, Detected: r.now.Seconds(), Recovered: nullable.NaN(),
 			Residual: nullable.NaN(), From: nullable.NaN(), FromStep: nullable.NaN(), sweep: r.sweeps(),
 		}
-		r.Log.Warn().Int("rank", q.rank).Int("epoch", r.epoch+1).Msg(f.text + ": recovering")
+		r.warn(f.text+": recovering", "rank", q.rank, "epoch", r.epoch+1)
 		r.losses, r.open = append(r.losses, l), append(r.open, l)
-		r.Status.update(func(s *State) { s.lose(q.rank) })
-		r.retire(q)
+		r.change(rankLost(q.rank))
+		r.add(retire{q})
 		r.members[q.rank] = q.successor()
 		if f.weight == silent && q.child == nil {
 			if r.silentHosts == nil {
@@ -140,7 +139,7 @@ func (r *run) lose(m *member, f failure) {
 			r.silentHosts[q.join.Host] = true
 		}
 	}
-	r.Status.Enter(Recovering)
+	r.change(Recovering)
 	r.reportEpoch()
 	r.nextEpoch()
 }
@@ -203,21 +202,6 @@ func (r *run) sweeps() (most uint64) {
 	return most
 }
 
-// retire ends the connection to a lost peer. What its process sends later is not read. A process that the launcher has
-// started is ended, because it could write to the shared answer.
-func (r *run) retire(m *member) {
-	r.retired = append(slices.DeleteFunc(r.retired, (*member).over), m) // a run may lose many
-	if m.child != nil {
-		m.child.Kill()
-	}
-	if m.conn == nil {
-		return
-	}
-	m.conn.Close()
-	close(m.out)
-	m.out = nil
-}
-
 // beginEpoch begins the next epoch with the peers that are left, and replaces those that are not.
 func (r *run) beginEpoch() {
 	r.epoch++
@@ -233,7 +217,7 @@ func (r *run) beginEpoch() {
 	lost := r.lostRanks()
 	for _, m := range r.members {
 		if m.gone { // it had sent its block, which is the one of the epoch before
-			r.retire(m)
+			r.add(retire{m})
 			m = m.successor()
 			r.members[m.rank] = m
 		}
@@ -243,7 +227,7 @@ func (r *run) beginEpoch() {
 			r.unvalued = append(r.unvalued, m.box)
 		}
 		if m.conn != nil {
-			m.notify(rendezvous.Epoch{Epoch: r.epoch, Lost: lost})
+			r.send(m, rendezvous.Epoch{Epoch: r.epoch, Lost: lost})
 		}
 	}
 	r.beginMoves()
@@ -343,7 +327,7 @@ func (r *run) assign(m *member, now *roster) {
 			w.around = append(w.around, s.values...)
 		}
 	}
-	m.notify(w)
+	r.send(m, w)
 }
 
 // coarsest bounds the tolerance of a repair.
@@ -396,13 +380,13 @@ func (r *run) receiveFaces(m *member, number int, values []float64) {
 		return // of a former epoch
 	}
 	if len(values) == 0 { // it had not begun to relax
-		r.Log.Info().Int("rank", m.rank).Msg("a peer has no values yet: its block is repaired, too")
+		r.info("a peer has no values yet: its block is repaired, too", "rank", m.rank)
 		m.valued = false
 		r.nextEpoch()
 		return
 	}
 	if err := repair.NewFaces(r.unvalued).Add(r.heldBy(m), values); err != nil {
-		m.conn.Close()
+		r.add(disconnect{m})
 		r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s sent values that no block can be repaired from: %v", m, err)})
 		return
 	}
@@ -426,14 +410,14 @@ func (r *run) unreachable(m *member, msg *rendezvous.Unreachable) {
 // recovered ends a recovery.
 func (r *run) recovered() {
 	r.active, r.settled = false, r.epoch
-	r.Status.Enter(Solving)
+	r.change(Solving)
 	at := r.now.Seconds()
 	for _, l := range r.open {
 		l.Recovered = nullable.Number(at)
-		r.Status.update(func(s *State) { delete(s.Lost, l.Rank) })
+		r.change(rankBack(l.Rank))
 	}
 	if n := len(r.open); n > 0 {
-		r.Log.Info().Int("epoch", r.epoch).Float64("seconds", at-r.open[n-1].Detected).Msg("recovered: all peers relax again")
+		r.info("recovered: all peers relax again", "epoch", r.epoch, "seconds", at-r.open[n-1].Detected)
 	}
 	r.open = nil
 	clear(r.silentHosts)

@@ -241,7 +241,7 @@ func TestRelaxationFactorIsKept(t *testing.T) {
 			now, err := r.roster()
 			require.NoError(t, err)
 			r.assign(m, now)
-			require.Equal(t, c.want, (<-m.out).(*workload).assign.Omega, c)
+			require.Equal(t, c.want, (r.next(m)).(*workload).assign.Omega, c)
 		}
 	}
 }
@@ -274,7 +274,7 @@ func TestSurvivorsBuildDuringAMove(t *testing.T) {
 	r.advance()
 	require.Equal(t, [3]bool{true, true, true}, assigned())
 	for _, m := range r.members {
-		require.EqualValues(t, 7, (<-m.out).(*workload).assign.Sweeps)
+		require.EqualValues(t, 7, (r.next(m)).(*workload).assign.Sweeps)
 	}
 }
 
@@ -362,7 +362,7 @@ func TestLostPeersAreForgotten(t *testing.T) {
 		{written: closed, served: closed}, {written: closed, served: closed, child: startedProcess{}, ended: closed}, last,
 		{written: closed, served: closed, child: startedProcess{}, ended: make(chan struct{})}, {},
 	} {
-		r.retire(m)
+		r.perform(retire{m})
 	}
 	require.Len(t, r.retired, 3, "one is still read, one process has not ended, and the last was just lost")
 	require.Same(t, last, r.retired[0])

@@ -24,7 +24,7 @@ func (r *run) recut() {
 			continue
 		}
 		if err := known.declare(i, m.held); err != nil {
-			m.conn.Close()
+			r.add(disconnect{m})
 			r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s claims a box that it cannot have: %v", m, err)})
 			return
 		}
@@ -52,7 +52,7 @@ func (r *run) askForFaces() {
 		}
 		if shell := repair.Shell(r.unvalued, r.heldBy(m)); len(shell) > 0 {
 			r.faces = append(r.faces, m)
-			m.notify(rendezvous.Capture{Number: -r.epoch, Boxes: shell})
+			r.send(m, rendezvous.Capture{Number: -r.epoch, Boxes: shell})
 		}
 	}
 }

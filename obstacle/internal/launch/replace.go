@@ -16,7 +16,7 @@ func (r *run) replace(m *member) {
 	if q := r.companion(m); q != nil {
 		r.by(m, "with peer "+strconv.Itoa(q.rank))
 		if m.host = q; q.conn != nil {
-			q.notify(rendezvous.Host{Rank: m.rank})
+			r.send(q, rendezvous.Host{Rank: m.rank})
 		} else {
 			q.guests = append(q.guests, m.rank)
 		}
@@ -31,7 +31,7 @@ func (r *run) replace(m *member) {
 			r.by(m, "new "+m.String())
 			return
 		}
-		r.Log.Warn().Err(err).Int("rank", m.rank).Msg("cannot start a peer in place of a lost one: another one's process runs it")
+		r.warn("cannot start a peer in place of a lost one: another one's process runs it", "error", err, "rank", m.rank)
 	}
 	least := r.preferred
 	for _, last := range []func(q *member) bool{ // of the processes that are left
@@ -57,7 +57,7 @@ func (r *run) replace(m *member) {
 		return
 	}
 	m.host = least
-	least.notify(rendezvous.Host{Rank: m.rank})
+	r.send(least, rendezvous.Host{Rank: m.rank})
 	r.by(m, "process of "+least.String())
 }
 
@@ -76,9 +76,8 @@ func (r *run) seatSpare(m *member, doubtful bool) bool {
 			err = r.seat(s, s.conn, s.join, label)
 		}
 		if err != nil {
-			r.Log.Warn().Err(err).Msg("a spare peer cannot take part")
-			s.conn.Close()
-			r.retired = append(r.retired, s)
+			r.warn("a spare peer cannot take part", "error", err)
+			r.add(retire{s})
 			continue
 		}
 		s.box, s.final, s.sweep, s.attempts, s.former, s.carried = m.box, m.final, m.sweep, m.attempts, m.former, m.carried
@@ -140,7 +139,7 @@ func (r *run) by(m *member, process string) {
 			l.By = process
 		}
 	}
-	r.Log.Info().Int("rank", m.rank).Msg("replacement: " + process)
+	r.info("replacement: "+process, "rank", m.rank)
 }
 
 // maxAttempts bounds the attempts to replace one lost peer.
@@ -156,8 +155,7 @@ func (r *run) checkReplacements() {
 			continue
 		}
 		if m.child != nil { // a process that did not join
-			m.child.Kill()
-			r.retired = append(r.retired, &member{rank: m.rank, child: m.child, ended: m.ended, lost: true})
+			r.add(retire{&member{rank: m.rank, child: m.child, ended: m.ended, lost: true}})
 			m.child, m.exited = nil, false
 		}
 		if m.attempts >= maxAttempts {

@@ -74,7 +74,7 @@ func hostsOf(t *testing.T, n int) *run {
 func (r *run) asked() map[int][]int {
 	out := map[int][]int{}
 	for _, m := range r.members {
-		for msg := m.next(); msg != nil; msg = m.next() {
+		for msg := r.next(m); msg != nil; msg = r.next(m) {
 			if h, is := msg.(rendezvous.Host); is {
 				out[m.rank] = append(out[m.rank], h.Rank)
 			}
@@ -121,13 +121,17 @@ func TestRecoveringRunsShowNoResidual(t *testing.T) {
 	r := hostsOf(t, 3)
 	r.Status.Enter(Solving)
 	r.receive(r.members[0], rendezvous.Beat{Sweep: 6, Residual: 1e-3}, nil)
+	r.execute()
 	require.Equal(t, 1e-3, r.Status.State().Progress.Residual)
 	r.lose(r.members[1], failure{exited, 1, "killed"})
+	r.execute()
 	require.Equal(t, Recovering, r.Status.State().Phase)
 	r.receive(r.members[0], rendezvous.Beat{Sweep: 6, Residual: nullable.NaN()}, nil)
+	r.execute()
 	require.True(t, math.IsNaN(r.Status.State().Progress.Residual))
 	require.Equal(t, 1e-3, r.repairTolerance(), "a repair does not need to be better")
 	r.recovered()
+	r.execute()
 	require.Equal(t, Solving, r.Status.State().Phase)
 }
 
@@ -157,7 +161,7 @@ func TestLossesBeforeThereAreValues(t *testing.T) {
 	r.asked()
 	r.advance()
 	for _, m := range r.members {
-		w := m.next().(*workload)
+		w := r.next(m).(*workload)
 		require.Nil(t, w.assign.Repair)
 		require.False(t, w.assign.Initial)
 	}

@@ -75,8 +75,7 @@ func (r *run) decideResumption() {
 			"process that was lost, so that the run cannot begin again"})
 		return
 	}
-	r.Log.Info().Int("epoch", r.epoch).Uint64("iterate", uint64(k)).Bool("again", s.again).
-		Msg("all peers go back to an iterate that is known of each")
+	r.info("all peers go back to an iterate that is known of each", "epoch", r.epoch, "iterate", uint64(k), "again", s.again)
 	for _, l := range r.open {
 		l.From = nullable.Number(k)
 	}
@@ -90,7 +89,7 @@ func (r *run) decideResumption() {
 				q = h.from
 			}
 			s.awaited[m.rank] = q
-			q.notify(rendezvous.Capture{
+			r.send(q, rendezvous.Capture{
 				Number: -r.epoch, Copy: &rendezvous.Copy{Rank: m.rank, Iterate: uint64(k)},
 			})
 		}
@@ -105,7 +104,7 @@ func (r *run) receiveCopy(m *member, msg *rendezvous.Captured, values []float64)
 		return // of a former epoch
 	}
 	if msg.State == nil || len(values) != r.members[msg.Copy.Rank].box.Points() {
-		m.conn.Close()
+		r.add(disconnect{m})
 		why := fmt.Sprintf("%s has no copy of the block of peer %d at iterate %d, which it claimed to have", m, msg.Copy.Rank,
 			s.iterate)
 		if to := r.members[m.rank]; to != m { // its part was about to move

@@ -49,7 +49,7 @@ func (r *run) checkSample() {
 	for _, m := range r.members {
 		if m.conn != nil && !m.done() {
 			s.awaited[m] = true
-			m.notify(rendezvous.Capture{Number: s.number, Sample: &want})
+			r.send(m, rendezvous.Capture{Number: s.number, Sample: &want})
 		}
 	}
 }
@@ -70,6 +70,6 @@ func (r *run) receiveSample(m *member, msg *rendezvous.Captured, values []float6
 func (r *run) endSample() {
 	at := r.beat
 	at.Elapsed = r.now
-	r.Samples.Take(r.sample.Sample, r.sample.u, at)
+	r.add(sampled{r.sample.Sample, r.sample.u, at})
 	r.sample.u, r.sample.awaited = nil, nil
 }

@@ -38,10 +38,11 @@ func TestSample(t *testing.T) {
 	r, s := showing(t)
 	r.checkSample()
 	r.checkSample() // one at a time
-	require.Equal(t, 1, asked(r.members[0]))
-	require.Equal(t, 1, asked(r.members[1]))
+	require.Equal(t, 1, asked(r, r.members[0]))
+	require.Equal(t, 1, asked(r, r.members[1]))
 	send := func(rank, number int, box problem.Box, u ...float64) {
 		r.receiveSample(r.members[rank], &rendezvous.Captured{Number: number, Sampled: true, Box: box}, u)
+		r.execute()
 	}
 	left, right := r.members[0].box, r.members[1].box // points 0 to 2 and 3 to 5; the sample has 1, 3 and 5
 	send(1, 1, right, 3, 5)
@@ -56,19 +57,20 @@ func TestSample(t *testing.T) {
 	send(0, 2, problem.Box{Lo: [3]int{-5, 0, 0}, Hi: [3]int{99, 1, 1}}, 1)
 	for range r.ticks(sampleTime) {
 		r.checkSample()
+		r.execute()
 	}
 	require.Len(t, s.u, 2)
 	for _, v := range s.u[1] {
 		require.True(t, math.IsNaN(v))
 	}
-	asked(r.members[0])
+	asked(r, r.members[0])
 	s.not = true
 	for range 2 * r.ticks(sampleTime) {
 		r.checkSample()
 	}
-	asked(r.members[0])
+	asked(r, r.members[0])
 	r.checkSample()
-	require.Zero(t, asked(r.members[0]), "nobody looks")
+	require.Zero(t, asked(r, r.members[0]), "nobody looks")
 }
 
 // The accounts of a rank go on over epochs, in which its peer, or another one, counts anew.

@@ -47,7 +47,7 @@ func (r *run) suspects(m *member) bool {
 		return false
 	}
 	if m.child == nil {
-		m.notify(rendezvous.Probe{})
+		r.send(m, rendezvous.Probe{})
 	}
 	if m.quietTicks <= r.ticks(r.Suspect) || r.hearsNobody() {
 		return false
@@ -87,8 +87,8 @@ func (r *run) hearsNobody() bool {
 	apart := slices.ContainsFunc(r.members, func(m *member) bool { return m.child == nil })
 	if r.deafTicks > 0 && !r.deaf && apart {
 		r.deaf = true
-		r.Log.Warn().Dur("suspect", r.Suspect).Dur("peer.timeout", r.PeerTimeout).
-			Msg("no peer is heard, this host may be cut off: waiting for the peer timeout")
+		r.warn("no peer is heard, this host may be cut off: waiting for the peer timeout",
+			"suspect", r.Suspect, "peer.timeout", r.PeerTimeout)
 	}
 	return r.deafTicks > 0
 }

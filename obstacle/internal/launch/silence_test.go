@@ -138,6 +138,7 @@ func TestSilenceOfOwnProcesses(t *testing.T) {
 			r.listen()
 		}
 		require.True(t, r.hearsNobody())
+		r.execute()
 		require.Equal(t, own, log.Len() == 0, log.String())
 	}
 }

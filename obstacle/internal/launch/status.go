@@ -78,23 +78,6 @@ func (s *State) report(rank int, m *rendezvous.Sessions) {
 	}
 }
 
-// reportEpoch sets the epoch, its peers, and all losses and moves so far in the status.
-func (r *run) reportEpoch() {
-	r.Status.update(func(s *State) {
-		s.Spec, s.Term, s.Epoch, s.Moves = r.Spec, r.term, r.epoch, slices.Clone(r.moves)
-		s.Losses, s.Members, s.Boxes = nil, nil, nil
-		for _, l := range r.losses {
-			s.Losses = append(s.Losses, *l)
-		}
-		if r.returning { // who runs which rank is not known yet
-			return
-		}
-		for _, m := range r.members {
-			s.Members, s.Boxes = append(s.Members, m.entry()), append(s.Boxes, m.box)
-		}
-	})
-}
-
 // Phase is a phase of a run.
 type Phase int
 

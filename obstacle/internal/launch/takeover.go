@@ -30,10 +30,10 @@ func (r *run) resumeSteps() bool {
 	default:
 		r.collect(first)
 	}
-	r.Log.Info().Int("from", from).Bool("known", known).Msg("the peers send the ends of their time steps again")
+	r.info("the peers send the ends of their time steps again", "from", from, "known", known)
 	for _, m := range r.members {
 		if m.conn != nil {
-			m.notify(rendezvous.Resend{From: from})
+			r.send(m, rendezvous.Resend{From: from})
 		}
 	}
 	return known
@@ -73,7 +73,7 @@ func (r *run) collect(first int) {
 			continue
 		}
 		if err := r.series.place(&e); err != nil {
-			r.Log.Warn().Err(err).Int("rank", e.Rank).Msg("the copy of the block of a lost peer cannot be used")
+			r.warn("the copy of the block of a lost peer cannot be used", "error", err, "rank", e.Rank)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func (r *run) startAgain() {
 		r.fail(failure{exited, -1, "the end of no time step is known of every peer, and the run cannot begin again: " + why})
 		return
 	}
-	r.Log.Warn().Msg("the end of no time step is known of every peer: the run begins again with the first step")
+	r.warn("the end of no time step is known of every peer: the run begins again with the first step")
 }
 
 // awaitsSteps reports whether an epoch has to wait for the end of the time step after which it begins, which the peers

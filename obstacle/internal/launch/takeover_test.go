@@ -43,7 +43,7 @@ func askedFrom(t *testing.T, r *run) (from int) {
 		if m.conn == nil {
 			continue
 		}
-		got := (<-m.out).(rendezvous.Resend).From
+		got := (r.next(m)).(rendezvous.Resend).From
 		require.True(t, from == -2 || from == got)
 		from = got
 	}
@@ -84,7 +84,7 @@ func TestStepAfterTheLossOfTheLeader(t *testing.T) {
 			require.Equal(t, c.known, r.resumeSteps())
 			if c.fails {
 				require.Contains(t, r.failure.text, "the run cannot begin again: the starting values were known only to")
-				require.IsType(t, rendezvous.Lost{}, <-r.members[0].out)
+				require.IsType(t, rendezvous.Lost{}, r.next(r.members[0]))
 				var o Outcome
 				r.series.summarize(&o)
 				require.Nil(t, o.U)
@@ -108,11 +108,11 @@ func TestStepsAreCollected(t *testing.T) {
 	require.True(t, r.resumeSteps())
 	s := r.series
 	var o Outcome
-	require.NoError(t, send(s, r.Partition, 0, 4, 4, 1e-7))
+	require.NoError(t, sendEnd(s, r.Partition, 0, 4, 4, 1e-7))
 	s.summarize(&o)
 	require.Nil(t, o.U, "one block has not arrived")
 	require.Equal(t, []int{1}, s.missing())
-	require.NoError(t, send(s, r.Partition, 1, 4, -4, 1e-7))
+	require.NoError(t, sendEnd(s, r.Partition, 1, 4, -4, 1e-7))
 	require.Empty(t, s.missing())
 	s.summarize(&o)
 	require.Equal(t, []float64{4, 4, -4, -4}, o.U)
@@ -120,9 +120,9 @@ func TestStepsAreCollected(t *testing.T) {
 	require.Equal(t, 5, o.FirstStep)
 	require.Empty(t, o.StepList, "its residual cannot be computed without the step before")
 	require.Zero(t, o.Last.Step)
-	require.NoError(t, send(s, r.Partition, 1, 5, -5, 1e-8))
-	require.ErrorContains(t, send(s, r.Partition, 0, 6, 6, 1e-8), "unexpected end of time step 6: the next is 5")
-	require.NoError(t, send(s, r.Partition, 0, 5, 5, 1e-8))
+	require.NoError(t, sendEnd(s, r.Partition, 1, 5, -5, 1e-8))
+	require.ErrorContains(t, sendEnd(s, r.Partition, 0, 6, 6, 1e-8), "unexpected end of time step 6: the next is 5")
+	require.NoError(t, sendEnd(s, r.Partition, 0, 5, 5, 1e-8))
 	s.summarize(&o)
 	require.Equal(t, Pair{5, []float64{4, 4, -4, -4}, []float64{5, 5, -5, -5}}, o.Last)
 	require.Equal(t, o.Last, o.Worst)
@@ -136,13 +136,13 @@ func TestEpochWaitsForTheEndOfAStep(t *testing.T) {
 		r := inherited(t, []int{3, 4}, []int{3, 4})
 		require.True(t, r.resumeSteps())
 		if arrived {
-			require.NoError(t, send(r.series, r.Partition, 1, 3, -3, 1e-7))
+			require.NoError(t, sendEnd(r.series, r.Partition, 1, 3, -3, 1e-7))
 		}
 		r.lose(r.members[1], failure{closed, 1, "lost"})
 		if arrived {
 			require.True(t, r.held())
 			require.Zero(t, r.epoch)
-			require.NoError(t, send(r.series, r.Partition, 0, 3, 3, 1e-7))
+			require.NoError(t, sendEnd(r.series, r.Partition, 0, 3, 3, 1e-7))
 			r.stepArrived()
 		}
 		require.False(t, r.held())
@@ -164,7 +164,7 @@ func TestEpochWaitsForTheEndOfAStep(t *testing.T) {
 func TestEndThatIsNotSent(t *testing.T) {
 	r := inherited(t, []int{3, 4}, []int{3, 4})
 	require.True(t, r.resumeSteps())
-	require.NoError(t, send(r.series, r.Partition, 1, 3, -3, 1e-7))
+	require.NoError(t, sendEnd(r.series, r.Partition, 1, 3, -3, 1e-7))
 	r.nextEpoch()
 	for range r.ticks(leastRepair) {
 		r.checkKeepers()
@@ -182,7 +182,7 @@ func TestStepOfACopy(t *testing.T) {
 	r.copies = []End{copyOf(r, 1, 3, -3), copyOf(r, 1, 4, -4)}
 	require.True(t, r.resumeSteps())
 	require.Equal(t, []int{0}, r.series.missing())
-	require.NoError(t, send(r.series, r.Partition, 0, 3, 3, 1e-7))
+	require.NoError(t, sendEnd(r.series, r.Partition, 0, 3, 3, 1e-7))
 	require.Equal(t, []float64{3, 3, -3, -3}, r.series.newest())
 }
 
@@ -193,8 +193,8 @@ func TestCopiesForAnotherKeeper(t *testing.T) {
 	host, pid, space := own.host, own.pid, own.space
 	require.True(t, r.resumeSteps())
 	for rank, m := range r.members {
-		<-m.out
-		require.NoError(t, send(r.series, r.Partition, rank, 3, 3-6*float64(rank), 1e-7))
+		r.next(m)
+		require.NoError(t, sendEnd(r.series, r.Partition, rank, 3, 3-6*float64(rank), 1e-7))
 	}
 	keeper := r.members[1]
 	keeper.keeps, r.term.Keepers = "k", []string{"l", "k"}
@@ -214,11 +214,13 @@ func TestCopiesForAnotherKeeper(t *testing.T) {
 		keeper.passing.Store(false)
 		r.members[0].join, keeper.join = c.peer, c.keeper
 		r.stepArrived()
+		r.execute()
 		require.Len(t, keeper.out, map[bool]int{true: 1}[c.copied], name)
 		require.Empty(t, r.members[0].out, "it is no keeper")
 		if c.copied {
 			r.passed = 0
 			r.stepArrived()
+			r.execute()
 			require.Len(t, keeper.out, 1, "it gets those of the newest step")
 			c := (<-keeper.out).(copies)
 			require.Equal(t, []End{copyOf(r, 0, 3, 3)}, r.series.ends(c.ranks))
