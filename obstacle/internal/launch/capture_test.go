@@ -37,25 +37,38 @@ func capturing(t *testing.T) (*run, *taken) {
 	c := &taken{}
 	r := &run{Plan: Plan{Problem: p, Spec: rendezvous.Spec{Partition: cut}, Captures: c}, beat: Progress{Sweep: 7}}
 	for rank := range 2 {
-		m := &member{rank: rank, box: cut.Box(iterate.Rank(rank)), out: make(chan rendezvous.Message, 9)}
-		r.members = append(r.members, m)
+		r.members = append(r.members, &member{rank: rank, box: cut.Box(iterate.Rank(rank))})
 	}
 	return r, c
 }
 
 // asked returns the number of the capture that a peer was asked for last, 0 for none.
 func asked(r *run, m *member) (number int) {
-	r.execute()
-	for len(m.out) > 0 {
-		number = (<-m.out).(rendezvous.Capture).Number
+	for msg := r.next(m); msg != nil; msg = r.next(m) {
+		number = msg.(rendezvous.Capture).Number
 	}
 	return number
+}
+
+// passCaptures executes the effects that pass iterates and samples on.
+func (r *run) passCaptures() {
+	r.effects = slices.DeleteFunc(r.effects, func(e effect) bool {
+		switch e := e.(type) {
+		case captured:
+			r.Captures.Take(e.u, e.at)
+		case sampled:
+			r.Samples.Take(e.of, e.u, e.at)
+		default:
+			return false
+		}
+		return true
+	})
 }
 
 // answer passes the block of a peer, with all values v.
 func answer(r *run, rank, number int, b problem.Box, v float64) {
 	r.receiveCapture(r.members[rank], &rendezvous.Captured{Number: number, Box: b}, valuesOf(b, v))
-	r.execute()
+	r.passCaptures()
 }
 
 func TestCapture(t *testing.T) {

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"github.com/p2pdc/p2pdc/internal/register"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
@@ -14,6 +15,36 @@ type (
 		to  *member
 		msg rendezvous.Message // may be a parcel
 	}
+
+	// welcome sends a process that it is a peer of the run, whose messages are read from then on. If that fails, refused
+	// of an event tells why.
+	welcome struct {
+		of  *member
+		msg rendezvous.Welcome
+	}
+
+	// refuse ends the connection of a process that cannot take part, and tells it why.
+	refuse struct {
+		conn  connection
+		why   string
+		later bool // another attempt may succeed
+	}
+
+	// start starts a process for a peer. Started of an event is the answer.
+	start struct {
+		of   *member
+		seat int
+	}
+
+	// openRegister makes this process a keeper of the register that decides who leads the run. It is the only one in
+	// the first term.
+	openRegister struct{ first register.Term }
+
+	// propose proposes the term that follows another one. Decided of an event is the answer.
+	propose struct{ base, want register.Term }
+
+	// look asks the kernel about a silent peer. The answer is a sight, at the next tick.
+	look struct{ at *member }
 
 	// passOn sends a keeper the blocks of some peers at the end of the time step that is the newest when they are sent.
 	passOn struct {
@@ -61,17 +92,23 @@ type (
 	}
 )
 
-func (send) effect()       {}
-func (passOn) effect()     {}
-func (disconnect) effect() {}
-func (finish) effect()     {}
-func (retire) effect()     {}
-func (logged) effect()     {}
-func (note) effect()       {}
-func (updated) effect()    {}
-func (progress) effect()   {}
-func (captured) effect()   {}
-func (sampled) effect()    {}
+func (send) effect()         {}
+func (welcome) effect()      {}
+func (refuse) effect()       {}
+func (start) effect()        {}
+func (openRegister) effect() {}
+func (propose) effect()      {}
+func (look) effect()         {}
+func (passOn) effect()       {}
+func (disconnect) effect()   {}
+func (finish) effect()       {}
+func (retire) effect()       {}
+func (logged) effect()       {}
+func (note) effect()         {}
+func (updated) effect()      {}
+func (progress) effect()     {}
+func (captured) effect()     {}
+func (sampled) effect()      {}
 
 // level is the severity of a line of the log.
 type level int

@@ -23,13 +23,13 @@ type copies struct {
 }
 
 // send writes the copies to a keeper.
-func (c copies) send(m *member) error {
-	m.passing.Store(false) // a step that ends from now on needs other copies
+func (c copies) send(l *link) error {
+	l.passing.Store(false) // a step that ends from now on needs other copies
 	for _, e := range c.series.ends(c.ranks) {
-		if err := m.conn.Send(rendezvous.Held{Rank: e.Rank, Step: e.Step, Box: e.Box}); err != nil {
+		if err := l.Send(rendezvous.Held{Rank: e.Rank, Step: e.Step, Box: e.Box}); err != nil {
 			return err
 		}
-		if err := sendArray(m.conn, rendezvous.StreamStep, e.U); err != nil {
+		if err := sendArray(l.Conn, rendezvous.StreamStep, e.U); err != nil {
 			return err
 		}
 	}
@@ -39,7 +39,7 @@ func (c copies) send(m *member) error {
 // passOn sends a keeper the blocks, at the end of the newest time step, of peers that would be lost together with this
 // process, but not with the keeper. A keeper that does not take them as fast as steps end gets those of the newest.
 func (r *run) passOn(m *member) {
-	if r.series == nil || m.conn == nil || !slices.Contains(r.term.Keepers, m.keeps) {
+	if r.series == nil || m.conn == 0 || !slices.Contains(r.term.Keepers, m.keeps) {
 		return
 	}
 	var ranks []int
@@ -55,8 +55,7 @@ func (r *run) passOn(m *member) {
 
 // lostTogether reports whether a peer is lost if this process or its host is, and a keeper is not.
 func (r *run) lostTogether(m, keeper *member) bool {
-	own := r.ownProcess()
-	return m.conn != nil && (processOf(m) == own || m.join.Host == own.host && keeper.join.Host != own.host)
+	return m.conn != 0 && (processOf(m) == r.self || m.join.Host == r.self.host && keeper.join.Host != r.self.host)
 }
 
 // ends returns copies of the blocks of some peers at the end of the newest step.

@@ -5,60 +5,164 @@ import (
 	"slices"
 
 	"github.com/rs/zerolog"
+
+	"github.com/p2pdc/p2pdc/internal/register"
+	"github.com/p2pdc/p2pdc/obstacle/internal/keep"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// execute executes the effects of an event in their order.
-func (r *run) execute() {
-	for _, e := range r.take() {
-		r.perform(e)
+// execute executes the effects of an event in their order, and then those of the answers to them.
+func (s *shell) execute() {
+	for {
+		for _, e := range s.take() {
+			s.perform(e)
+		}
+		if len(s.answers) == 0 {
+			return
+		}
+		o := s.answers[0]
+		s.answers = s.answers[1:]
+		s.handle(o)
 	}
 }
 
-func (r *run) perform(e effect) {
+func (s *shell) perform(e effect) {
 	switch e := e.(type) {
 	case send:
-		e.to.notify(e.msg)
+		if l := s.links[e.to.conn]; l != nil {
+			l.notify(e.msg)
+		}
 	case passOn:
-		if !e.to.passing.Swap(true) { // else those that wait will be of this step
-			e.to.notify(copies{r.series, e.ranks})
+		if l := s.links[e.to.conn]; l != nil && !l.passing.Swap(true) { // else those that wait will be of this step
+			l.notify(copies{s.series, e.ranks})
 		}
+	case welcome:
+		if err := s.welcomePeer(e.of, e.msg); err != nil {
+			s.answers = append(s.answers, event{of: e.of, refused: err})
+		}
+	case look:
+		s.looks = append(s.looks, e.at)
+	case refuse:
+		s.turnDown(e)
 	case disconnect:
-		e.of.conn.Close()
+		if l := s.links[e.of.conn]; l != nil {
+			if l.Close(); l.out == nil {
+				delete(s.links, e.of.conn)
+			}
+		}
 	case finish:
-		r.forget(e.of)
+		s.forget(e.of)
 	case retire:
-		if e.of.child != nil {
-			e.of.child.Kill()
+		if c := s.children[e.of.child]; c != nil {
+			c.Kill()
 		}
-		if e.of.conn != nil {
-			e.of.conn.Close()
+		if l := s.links[e.of.conn]; l != nil {
+			l.Close()
 		}
-		r.forget(e.of)
+		s.forget(e.of)
+	case start:
+		n, name, err := s.startPeer(e.of, e.seat)
+		s.answers = append(s.answers, event{of: e.of, child: n, started: &started{name, err}})
+	case openRegister:
+		s.openKeeper(e.first)
+	case propose:
+		go s.decide(s.keeper.Load(), e)
 	case logged:
 		levels := [...]zerolog.Level{zerolog.DebugLevel, zerolog.InfoLevel, zerolog.WarnLevel}
-		r.Log.WithLevel(levels[e.level]).Fields(e.fields).Msg(e.text)
+		s.Log.WithLevel(levels[e.level]).Fields(e.fields).Msg(e.text)
 	case note:
-		if r.Notes != nil {
-			_, _ = io.WriteString(r.Notes, e.text)
+		if s.Notes != nil {
+			_, _ = io.WriteString(s.Notes, e.text)
 		}
 	case updated:
-		r.Status.update(e.apply)
+		s.Status.update(e.apply)
 	case progress:
-		if r.Watch != nil {
-			r.Watch(e.Progress)
+		if s.Watch != nil {
+			s.Watch(e.Progress)
 		}
 	case captured:
-		r.Captures.Take(e.u, e.at)
+		s.Captures.Take(e.u, e.at)
 	case sampled:
-		r.Samples.Take(e.of, e.u, e.at)
+		s.Samples.Take(e.of, e.u, e.at)
 	}
 }
 
-// forget accepts no more messages to a peer. The end of the run waits for its process and connection.
-func (r *run) forget(m *member) {
-	r.retired = append(slices.DeleteFunc(r.retired, (*member).over), m) // a run may lose many
-	if m.out != nil {
-		close(m.out)
-		m.out = nil
+// welcomePeer sends a process that it is a peer of the run, and reads its messages from then on.
+func (s *shell) welcomePeer(m *member, w rendezvous.Welcome) error {
+	l := s.links[m.conn]
+	if s.server != nil {
+		w.Reconnect, w.Addresses = s.server.Lasting(l.Conn)
 	}
+	if err := l.Send(w); err != nil {
+		l.Close()
+		l.finished = true
+		return err
+	}
+	l.out, l.served, l.written = make(chan rendezvous.Message, outbox), make(chan struct{}), make(chan struct{})
+	go l.write(l.out)
+	go s.serve(m, l)
+	return nil
+}
+
+// turnDown ends the connection of a process that cannot take part.
+func (s *shell) turnDown(e refuse) {
+	l := s.links[e.conn]
+	if delete(s.links, e.conn); e.later {
+		_ = l.Send(rendezvous.Refuse{Reason: e.why, Later: true})
+	} else {
+		s.Log.Warn().Msg(l.Refuse(e.why).Error())
+	}
+	l.Close()
+}
+
+// forget sends no more messages to a peer. The end of the run waits for its process and connection.
+func (s *shell) forget(m *member) {
+	if l := s.links[m.conn]; l != nil {
+		l.finish()
+	}
+	s.retired = append(slices.DeleteFunc(s.retired, s.over), m) // a run may lose many
+}
+
+// over reports whether the process of a lost peer has ended and its connection is no longer used. If so, it drops them.
+func (s *shell) over(m *member) bool {
+	l, c := s.links[m.conn], s.children[m.child]
+	if l != nil && !l.over() || c != nil && !isClosed(c.ended) {
+		return false
+	}
+	delete(s.links, m.conn)
+	delete(s.children, m.child)
+	return true
+}
+
+// startPeer starts a process for a peer, which asks for a seat.
+func (s *shell) startPeer(m *member, seat int) (n child, name string, err error) {
+	c, err := s.Spawn(s.ctx, seat, s.listens)
+	if err != nil {
+		return 0, "", err
+	}
+	s.newest.child++
+	n = s.newest.child
+	ended := make(chan struct{})
+	s.children[n] = &offspring{c, ended}
+	go func() {
+		err := c.Wait()
+		close(ended)
+		s.emit(input{event: event{of: m, child: n, exited: true, exit: err}})
+	}()
+	return n, c.Name(), nil
+}
+
+// openKeeper makes the copy of the register of this process, with a first term of which this process is the only keeper.
+func (s *shell) openKeeper(first register.Term) {
+	k := keep.New(first.Leader, s.Identity, rendezvous.Join{Rank: -1, Host: s.self.host, Pid: s.self.pid}, first)
+	k.LeaderReached(true) // it is this process
+	s.keeper.Store(k)
+}
+
+func (s *shell) decide(k *keep.Keeper, e propose) {
+	t, err := k.Propose(s.ctx, e.base, e.want)
+	if err != nil {
+		t = register.Term{}
+	}
+	s.emit(input{event: event{decided: &t}})
 }

@@ -10,7 +10,7 @@ import (
 
 // await handles events before the start until all peers are ready. A failure ends the run. limit bounds the time; 0
 // leaves only the peer timeout.
-func (r *run) await(what string, limit time.Duration, ready func(m *member) bool) error {
+func (r *shell) await(what string, limit time.Duration, ready func(m *member) bool) error {
 	missing := func() (n int) {
 		for _, m := range r.members {
 			if !ready(m) {
@@ -24,8 +24,8 @@ func (r *run) await(what string, limit time.Duration, ready func(m *member) bool
 	left := r.ticks(limit)
 	for missing() > 0 {
 		select {
-		case o := <-r.events:
-			err := r.handleEarly(o)
+		case o := <-r.inputs:
+			err := r.handleEarly(r.eventOf(o))
 			if r.execute(); err != nil {
 				return err
 			}
@@ -56,9 +56,9 @@ func (r *run) timedOut(what string, missing int, limit time.Duration) error {
 }
 
 // checkSilenceEarly dismisses peers that timed out before the start.
-func (r *run) checkSilenceEarly() error {
+func (r *shell) checkSilenceEarly() error {
 	for _, m := range r.members {
-		if m.conn != nil && m.silentFor(false, r.ticks(r.PeerTimeout)) {
+		if m.conn != 0 && m.silentFor(false, r.ticks(r.PeerTimeout)) {
 			if err := r.dismiss(m, fmt.Errorf("%s before the start", m.silence(r.PeerTimeout))); err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ func (r *run) checkSilenceEarly() error {
 // dismiss removes a peer that cannot take part. While peers join, another one may replace a peer that was started by
 // hand; otherwise the run ends with why.
 func (r *run) dismiss(m *member, why error) error {
-	if !r.joining || m.child != nil {
+	if !r.joining || m.child != 0 {
 		return why
 	}
 	r.refusal = why
@@ -88,9 +88,9 @@ func (r *run) dismiss(m *member, why error) error {
 }
 
 // handleEarly handles an event before the start.
-func (r *run) handleEarly(o event) error {
+func (r *shell) handleEarly(o event) error {
 	if o.joined != nil {
-		r.enroll(o.joined, o.join)
+		r.enroll(o.joined)
 		return nil
 	}
 	m := o.of
@@ -102,7 +102,7 @@ func (r *run) handleEarly(o event) error {
 	case o.exited:
 		return r.rootCause(fmt.Errorf("%s ended before the start: %s", m, exitText(o.exit)), false)
 	case o.closed != nil:
-		if m.child != nil { // the exit status of its process follows
+		if m.child != 0 { // the exit status of its process follows
 			m.gone = true
 			return nil
 		}
@@ -122,7 +122,7 @@ func (r *run) handleEarly(o event) error {
 		r.change(accounted{m.rank, &msg})
 	case rendezvous.Result:
 		err := fmt.Errorf("%s cannot take part: %s", m, msg.Error)
-		if r.joining && m.child == nil {
+		if r.joining && m.child == 0 {
 			return r.dismiss(m, err)
 		}
 		m.result = &msg
@@ -136,12 +136,12 @@ const causeTime = 500 * time.Millisecond
 
 // rootCause returns err if it is sure to be the root cause, and otherwise the error of another peer that failed by
 // itself, if one arrives in time.
-func (r *run) rootCause(err error, sure bool) error {
+func (r *shell) rootCause(err error, sure bool) error {
 	timeout := time.NewTimer(causeTime)
 	defer timeout.Stop()
 	for !sure {
 		select {
-		case o := <-r.events:
+		case o := <-r.inputs:
 			if msg, is := o.message.(rendezvous.Result); is && msg.Lost < 0 {
 				return fmt.Errorf("%s cannot take part: %s", o.of, msg.Error)
 			}

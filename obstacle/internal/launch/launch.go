@@ -1,68 +1,25 @@
 package launch
 
 import (
-	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
-	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/placement"
-	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // ErrInterrupted is the error of a run that was interrupted before its first relaxation.
 var ErrInterrupted = errors.New("interrupted before the first relaxation")
 
-// Run runs the plan. It returns an error if the run could not start. Failures after the first relaxation are reported
-// in the Outcome. When ctx ends, Run kills its children and returns at once.
-func Run(ctx context.Context, p Plan) (*Outcome, error) {
-	r := newRun(p, rand.Text(), driver.NewKey())
-	var err error
-	if r.series, err = newSeries(&p); err != nil {
-		return nil, err
-	}
-	r.KeepEvery = r.keepEvery()
-	r.Status.update(func(s *State) { s.Spec = r.Spec })
-	children, cancel := context.WithCancel(ctx)
-	r.ctx = children
-	release := sync.OnceFunc(func() { r.shutdown(cancel) })
-	defer release()
-	defer exitOnPanic() // before release, which tells the peers that the run is over
-	if err := r.gather(); err != nil {
-		return nil, err
-	}
-	if err := r.assignWork(); err != nil {
-		return nil, err
-	}
-	r.watch()
-	o := r.outcome()
-	release() // frees the memory of the peers before the launcher computes
-	r.fill(ctx, o)
-	r.publish(o)
-	r.final.drain(ctx)
-	return o, nil
-}
-
+// newRun returns a run whose peers have not joined.
 func newRun(p Plan, name string, key driver.Key) *run {
-	r := &run{
-		Plan:   p,
-		name:   name,
-		key:    key,
-		begin:  time.Now(),
-		events: make(chan event, 4*p.Partition.Peers()+16),
-		done:   make(chan struct{}),
-		tick:   tickEvery(p.PeerTimeout, p.Suspect),
-	}
+	r := &run{Plan: p, name: name, key: key, tick: tickEvery(p.PeerTimeout, p.Suspect)}
 	if r.Reports = p.Status != nil; !r.Reports {
 		r.Status = &Status{} // for obstacle attach
 	}
@@ -76,38 +33,27 @@ func newRun(p Plan, name string, key driver.Key) *run {
 		meters: map[process]*placement.Meter{}, leaving: map[process]bool{}, slow: map[process]float64{},
 	}
 	r.owned = newOwnership(&p)
-	r.final.init()
 	return r
 }
 
-// run is a run in progress. The goroutine of Run owns its fields. Other goroutines send it events, and write blocks
-// to u, each in its own box.
+// run is the state of a run in progress, from which the decisions are made.
 type run struct {
 	Plan
-	ctx      context.Context // when it ends, children are killed
-	done     chan struct{}   // closed when events are no longer handled
+	self     process // this one
+	listens  string  // address of this process, where peers join
 	name     string
-	key      driver.Key // of the control channels
-	begin    time.Time
-	started  time.Time
-	now      time.Duration // of the event that is handled, since started; decisions read no clock
+	key      driver.Key    // of the control channels
+	now      time.Duration // of the event that is handled, since the start; decisions read no clock
 	verdict  time.Duration // of the last result; 0: none
-	server   *rendezvous.Server
 	members  []*member
 	starting []*member // spare peers that have not joined
 	recovery
 	keepers
 	moving
-	final   final
-	capture capture // for Captures
-	sample  sample  // for Samples
-	u       []float64
-	alloc   sync.Once     // allocates u
-	owned   *ownership    // boxes of the blocks in u
-	holes   []problem.Box // boxes of u for which no block arrived
-	series  *series       // nil for a stationary problem
-	events  chan event
-	retired []*member // lost, or another process runs their parts
+	capture capture    // for Captures
+	sample  sample     // for Samples
+	owned   *ownership // boxes of the blocks in the answer
+	series  *series    // nil for a stationary problem
 	outputs
 
 	tick      time.Duration // interval of ticks
@@ -116,7 +62,6 @@ type run struct {
 	deaf      bool          // that was logged
 	refusal   error         // why the last peer was dismissed; nil if none was
 	stopping  bool          // an early end was requested
-	solved    atomic.Bool   // the run has ended at its tolerance
 	failure   *failure      // the most informative failure so far
 	ending    string        // why the run cannot go on after a loss; "": it can
 	ticksLeft int           // ticks until the peers are overdue; 0 before a request to end
@@ -139,30 +84,8 @@ const (
 	exited              // the process ended
 )
 
-// vector returns the assembled iterate. It is allocated when the first block arrives, after a peer of this process
-// has freed its arrays.
-func (r *run) vector() []float64 {
-	r.alloc.Do(func() {
-		if r.u = r.Answer; r.u == nil {
-			r.u = host.Array(r.Problem.Points())
-		}
-	})
-	return r.u
-}
-
-// emit sends an event to the launcher and reports whether the run is still in progress.
-func (r *run) emit(o event) bool {
-	select {
-	case r.events <- o:
-		return true
-	case <-r.done:
-		return false
-	}
-}
-
-// watch starts the relaxation and handles events until the end.
-func (r *run) watch() {
-	r.started = time.Now()
+// begin starts the relaxation. The time since the call of Run is for the log.
+func (r *run) begin(setup time.Duration) {
 	r.beat.Residual, r.residual = math.NaN(), math.NaN()
 	for _, m := range r.members {
 		m.quietTicks, m.valued = 0, true
@@ -171,47 +94,9 @@ func (r *run) watch() {
 	r.change(Solving)
 	r.reportEpoch()
 	_, recovery := r.onLoss()
-	r.info("started", "peers", len(r.members), "setup", r.started.Sub(r.begin), "partition", r.PartitionWhy,
+	r.info("started", "peers", len(r.members), "setup", setup, "partition", r.PartitionWhy,
 		"method", r.Method.Name, "method_why", r.MethodWhy, "recovery", recovery)
 	r.askKeepers()
-	r.execute()
-	r.monitor()
-}
-
-// monitor handles events until the end.
-func (r *run) monitor() {
-	tick := time.NewTicker(r.tick)
-	defer tick.Stop()
-	// The peers observe MaxTime themselves; the limit is for a peer that does not.
-	limit := 0
-	if r.MaxTime > 0 {
-		limit = r.ticks(r.MaxTime - time.Since(r.started) + r.stopTimeout())
-	}
-	interrupt := r.Interrupt
-	for !r.finished() {
-		select {
-		case o := <-r.events:
-			r.now = time.Since(r.started)
-			r.handle(o)
-		case <-tick.C:
-			r.now = time.Since(r.started)
-			if r.check() {
-				r.execute()
-				return
-			}
-			if limit--; limit == 0 {
-				r.stop()
-			}
-		case <-interrupt:
-			interrupt = nil
-			r.stop()
-		case <-r.ctx.Done():
-			r.fail(failure{exited, -1, "ended at once, on request"})
-			r.execute()
-			return
-		}
-		r.execute()
-	}
 }
 
 // check makes the decisions that are due at a tick. It reports whether the run ends because peers are overdue.
@@ -241,7 +126,7 @@ func (r *run) finished() bool {
 	}
 	// The exit status of a lost process may still follow; it is more specific.
 	if r.failure != nil && r.failure.weight == closed && r.failure.rank >= 0 {
-		if m := r.members[r.failure.rank]; m.gone && m.child != nil && !m.exited {
+		if m := r.members[r.failure.rank]; m.gone && m.child != 0 && !m.exited {
 			return false
 		}
 	}
@@ -250,7 +135,7 @@ func (r *run) finished() bool {
 
 func (r *run) handle(o event) {
 	if o.joined != nil { // too late: it will be refused
-		r.enroll(o.joined, o.join)
+		r.enroll(o.joined)
 		return
 	}
 	if o.decided != nil {
@@ -258,7 +143,10 @@ func (r *run) handle(o event) {
 		return
 	}
 	m := o.of
-	if r.handleFormer(m, o) || r.ofNoMember(m, o) || o.child != nil && o.child != m.child {
+	if r.answered(&o) {
+		return
+	}
+	if r.handleFormer(m, o) || r.ofNoMember(m, o) || o.child != 0 && o.child != m.child {
 		return
 	}
 	m.quietTicks = 0
@@ -266,7 +154,7 @@ func (r *run) handle(o event) {
 	case o.exited:
 		// Messages that it sent before its end may still be unread; the end of its connection follows them.
 		m.exited, m.exit = true, o.exit
-		if m.result == nil && (m.gone || m.blocked.Load()) {
+		if m.result == nil && (m.gone || m.blocked) {
 			r.processEnded(m)
 		}
 	case o.closed != nil:
@@ -283,6 +171,19 @@ func (r *run) handle(o event) {
 	case o.message != nil:
 		r.receive(m, o.message, o.values)
 	}
+}
+
+// answered handles the answer to an effect. It returns false for another event.
+func (r *run) answered(o *event) bool {
+	switch {
+	case o.started != nil:
+		r.childStarted(o.of, o.child, o.started)
+	case o.refused != nil:
+		r.refused(o.of, o.refused)
+	default:
+		return false
+	}
+	return true
 }
 
 // ofNoMember handles an event of a peer that has no part in the run: a lost or a spare one.
@@ -345,7 +246,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 			return
 		}
 		r.verdict = r.now
-		if msg.Placed && (r.Answer == nil || m.child == nil) {
+		if msg.Placed && (r.Answer == nil || m.child == 0) {
 			m.gone = true
 			r.add(disconnect{m})
 			r.fail(failure{closed, m.rank,
@@ -398,12 +299,12 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 func (r *run) checkSilence() {
 	r.listen()
 	for _, m := range r.members {
-		held := m.blocked.Load()
+		held := m.blocked
 		switch {
 		case m.done():
 		case held && m.exited:
 			r.processEnded(m)
-		case r.active && m.conn == nil: // its replacement has not joined
+		case r.active && m.conn == 0: // its replacement has not joined
 		case m.silentFor(held, r.ticks(r.PeerTimeout)):
 			r.lose(m, failure{silent, m.rank, m.silence(r.PeerTimeout)})
 		case r.suspects(m):

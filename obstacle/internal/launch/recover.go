@@ -132,7 +132,7 @@ func (r *run) lose(m *member, f failure) {
 		r.change(rankLost(q.rank))
 		r.add(retire{q})
 		r.members[q.rank] = q.successor()
-		if f.weight == silent && q.child == nil {
+		if f.weight == silent && q.child == 0 {
 			if r.silentHosts == nil {
 				r.silentHosts = map[string]bool{}
 			}
@@ -149,7 +149,7 @@ func (r *run) lose(m *member, f failure) {
 func (r *run) lostWith(m *member, f failure) []*member {
 	out := []*member{m}
 	for _, q := range r.members {
-		if r.Parts > 1 && f.weight > reported && q != m && q.conn != nil && !q.gone && processOf(q) == processOf(m) {
+		if r.Parts > 1 && f.weight > reported && q != m && q.conn != 0 && !q.gone && processOf(q) == processOf(m) {
 			out = append(out, q)
 		}
 	}
@@ -226,14 +226,14 @@ func (r *run) beginEpoch() {
 		if !m.valued {
 			r.unvalued = append(r.unvalued, m.box)
 		}
-		if m.conn != nil {
+		if m.conn != 0 {
 			r.send(m, rendezvous.Epoch{Epoch: r.epoch, Lost: lost})
 		}
 	}
 	r.beginMoves()
 	r.askAgain()
 	for _, m := range r.members {
-		if m.conn == nil && !m.awaited {
+		if m.conn == 0 && !m.awaited {
 			r.replace(m)
 		}
 	}
@@ -251,7 +251,7 @@ func (r *run) advance() {
 	r.idleTicks = 0
 	valued := true
 	for _, m := range r.members {
-		if m.conn == nil || m.listens != r.epoch {
+		if m.conn == 0 || m.listens != r.epoch {
 			return
 		}
 		valued = valued && (m.valued || r.series != nil)
@@ -291,7 +291,7 @@ func (r *run) advance() {
 
 // assign sends a peer its work of the epoch.
 func (r *run) assign(m *member, now *roster) {
-	w := &workload{assign: r.assignment(m, r.news(m, now), 0), n: r.N}
+	w := &workload{assign: r.assignment(m, r.news(m, now), 0), n: r.N, box: m.box}
 	m.assigned, m.listed = true, r.epoch
 	a := &w.assign
 	if !m.informed {
@@ -446,7 +446,7 @@ func (r *run) checkRecovery() {
 	var late *member
 	for _, m := range r.members {
 		switch {
-		case m.conn == nil:
+		case m.conn == 0:
 			return
 		case m.assigned && !m.valued:
 			limit = max(limit, r.ticks(leastRepair), r.ticks(r.beat.Elapsed))

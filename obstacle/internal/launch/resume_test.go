@@ -24,8 +24,8 @@ func resuming(t *testing.T) *run {
 	w.active, w.epoch = true, 1
 	for rank := range 3 {
 		w.members = append(w.members, &member{
-			rank: rank, box: p.Partition.Box(iterate.Rank(rank)), valued: rank < 2, conn: rendezvous.NewConn(idle(t), 0),
-			out: make(chan rendezvous.Message, outbox), join: rendezvous.Join{Host: "h"}, informed: rank < 2, sweep: 70,
+			rank: rank, box: p.Partition.Box(iterate.Rank(rank)), valued: rank < 2,
+			caller: caller{conn: connection(1 + rank), join: rendezvous.Join{Host: "h"}}, informed: rank < 2, sweep: 70,
 		})
 	}
 	w.open = []*Loss{{Rank: 2}}

@@ -47,7 +47,7 @@ func (r *run) checkSample() {
 	}
 	*s = sample{Sample: want, number: s.number + 1, u: want.Unknown(), awaited: map[*member]bool{}}
 	for _, m := range r.members {
-		if m.conn != nil && !m.done() {
+		if m.conn != 0 && !m.done() {
 			s.awaited[m] = true
 			r.send(m, rendezvous.Capture{Number: s.number, Sample: &want})
 		}

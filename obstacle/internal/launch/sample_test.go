@@ -29,7 +29,7 @@ func showing(t *testing.T) (*run, *shown) {
 	s := &shown{}
 	r.Captures, r.Samples, r.tick = nil, s, minTick
 	for _, m := range r.members {
-		m.conn = &rendezvous.Conn{}
+		m.conn = 1
 	}
 	return r, s
 }
@@ -42,7 +42,7 @@ func TestSample(t *testing.T) {
 	require.Equal(t, 1, asked(r, r.members[1]))
 	send := func(rank, number int, box problem.Box, u ...float64) {
 		r.receiveSample(r.members[rank], &rendezvous.Captured{Number: number, Sampled: true, Box: box}, u)
-		r.execute()
+		r.passCaptures()
 	}
 	left, right := r.members[0].box, r.members[1].box // points 0 to 2 and 3 to 5; the sample has 1, 3 and 5
 	send(1, 1, right, 3, 5)
@@ -57,7 +57,7 @@ func TestSample(t *testing.T) {
 	send(0, 2, problem.Box{Lo: [3]int{-5, 0, 0}, Hi: [3]int{99, 1, 1}}, 1)
 	for range r.ticks(sampleTime) {
 		r.checkSample()
-		r.execute()
+		r.passCaptures()
 	}
 	require.Len(t, s.u, 2)
 	for _, v := range s.u[1] {

@@ -32,7 +32,7 @@ func (r *run) resumeSteps() bool {
 	}
 	r.info("the peers send the ends of their time steps again", "from", from, "known", known)
 	for _, m := range r.members {
-		if m.conn != nil {
+		if m.conn != 0 {
 			r.send(m, rendezvous.Resend{From: from})
 		}
 	}
@@ -53,7 +53,7 @@ func (r *run) commonStep() (step int, known bool) {
 
 // heldOf returns the time steps of whose ends the block of a peer is held.
 func (r *run) heldOf(m *member) (steps []int) {
-	if m.conn != nil {
+	if m.conn != 0 {
 		steps = slices.Clone(m.steps)
 	}
 	for _, e := range r.copies {
@@ -69,7 +69,7 @@ func (r *run) collect(first int) {
 	r.series.collect(first)
 	for _, e := range r.copies {
 		m := r.members[e.Rank]
-		if e.Step != first || m.conn != nil && slices.Contains(m.steps, first) {
+		if e.Step != first || m.conn != 0 && slices.Contains(m.steps, first) {
 			continue
 		}
 		if err := r.series.place(&e); err != nil {
@@ -113,7 +113,7 @@ func (r *run) awaitsSteps() bool {
 		return false
 	}
 	late := r.series.missing()
-	if slices.ContainsFunc(late, func(rank int) bool { return r.members[rank].conn == nil }) {
+	if slices.ContainsFunc(late, func(rank int) bool { return r.members[rank].conn == 0 }) {
 		r.startAgain()
 		return false
 	}

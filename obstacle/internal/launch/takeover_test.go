@@ -18,12 +18,12 @@ func inherited(t *testing.T, held ...[]int) *run {
 	t.Helper()
 	s, cut := stepsOf(t, 6, nil)
 	r := watched(time.Minute, len(held))
-	r.Problem, r.Partition, r.Recover, r.ctx = s.problem, cut, rendezvous.RecoverLocal, t.Context()
+	r.Problem, r.Partition, r.Recover = s.problem, cut, rendezvous.RecoverLocal
 	r.series = emptySeries(&r.Plan)
 	for rank, m := range r.members {
 		m.box, m.steps, m.valued = cut.Box(iterate.Rank(rank)), held[rank], true
 		if held[rank] != nil {
-			m.conn = rendezvous.NewConn(idle(t), 0)
+			m.conn = connection(1 + rank)
 		}
 	}
 	return r
@@ -40,7 +40,7 @@ func askedFrom(t *testing.T, r *run) (from int) {
 	t.Helper()
 	from = -2
 	for _, m := range r.members {
-		if m.conn == nil {
+		if m.conn == 0 {
 			continue
 		}
 		got := (r.next(m)).(rendezvous.Resend).From
@@ -189,7 +189,7 @@ func TestStepOfACopy(t *testing.T) {
 // Another keeper gets the blocks of the peers that are lost if this process or its host is.
 func TestCopiesForAnotherKeeper(t *testing.T) {
 	r := inherited(t, []int{3, 4}, []int{3, 4})
-	own := r.ownProcess()
+	own := r.self
 	host, pid, space := own.host, own.pid, own.space
 	require.True(t, r.resumeSteps())
 	for rank, m := range r.members {
@@ -197,6 +197,9 @@ func TestCopiesForAnotherKeeper(t *testing.T) {
 		require.NoError(t, sendEnd(r.series, r.Partition, rank, 3, 3-6*float64(rank), 1e-7))
 	}
 	keeper := r.members[1]
+	s := shellOf(t, r)
+	l := s.connect(keeper, idle(t))
+	s.connect(r.members[0], idle(t))
 	keeper.keeps, r.term.Keepers = "k", []string{"l", "k"}
 	for name, c := range map[string]struct {
 		peer, keeper rendezvous.Join
@@ -211,22 +214,22 @@ func TestCopiesForAnotherKeeper(t *testing.T) {
 		"the process of a keeper": {rendezvous.Join{Host: "other"}, rendezvous.Join{Host: "other"}, false},
 	} {
 		r.passed = 0
-		keeper.passing.Store(false)
+		l.passing.Store(false)
 		r.members[0].join, keeper.join = c.peer, c.keeper
 		r.stepArrived()
-		r.execute()
-		require.Len(t, keeper.out, map[bool]int{true: 1}[c.copied], name)
-		require.Empty(t, r.members[0].out, "it is no keeper")
+		s.execute()
+		require.Len(t, l.out, map[bool]int{true: 1}[c.copied], name)
+		require.Empty(t, s.links[r.members[0].conn].out, "it is no keeper")
 		if c.copied {
 			r.passed = 0
 			r.stepArrived()
-			r.execute()
-			require.Len(t, keeper.out, 1, "it gets those of the newest step")
-			c := (<-keeper.out).(copies)
+			s.execute()
+			require.Len(t, l.out, 1, "it gets those of the newest step")
+			c := (<-l.out).(copies)
 			require.Equal(t, []End{copyOf(r, 0, 3, 3)}, r.series.ends(c.ranks))
 			there := idle(t)
 			there.Close()
-			require.Error(t, c.send(&member{conn: rendezvous.NewConn(there, 0)}))
+			require.Error(t, c.send(&link{Conn: rendezvous.NewConn(there, 0)}))
 		}
 	}
 }

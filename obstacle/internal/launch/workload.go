@@ -3,47 +3,49 @@ package launch
 import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // workload is an assignment with what follows it in chunks.
 type workload struct {
 	assign  rendezvous.Assign
-	problem []byte    // nil: the peer has it
-	n       [3]int    // points of the grid per axis
-	initial []float64 // of the whole grid; nil: none
-	block   []float64 // of the peer's box, instead of initial
-	around  []float64 // of assign.Repair
+	problem []byte      // nil: the peer has it
+	n       [3]int      // points of the grid per axis
+	box     problem.Box // of the peer
+	initial []float64   // of the whole grid; nil: none
+	block   []float64   // of the peer's box, instead of initial
+	around  []float64   // of assign.Repair
 	failed  func(err error)
 }
 
 // send writes the workload to a peer.
-func (w *workload) send(m *member) error {
-	err := w.write(m)
+func (w *workload) send(l *link) error {
+	err := w.write(l.Conn)
 	if err != nil && w.failed != nil {
 		w.failed(err)
 	}
 	return err
 }
 
-func (w *workload) write(m *member) error {
-	if err := m.conn.Send(w.assign); err != nil {
+func (w *workload) write(conn *rendezvous.Conn) error {
+	if err := conn.Send(w.assign); err != nil {
 		return err
 	}
-	if err := sendBytes(m.conn, rendezvous.StreamProblem, w.problem); err != nil {
+	if err := sendBytes(conn, rendezvous.StreamProblem, w.problem); err != nil {
 		return err
 	}
 	if w.initial != nil {
-		err := sendValues(m.conn, rendezvous.StreamInitial, blocks.Bytes(m.box), func(piece []byte, at int64) error {
-			return blocks.Get(piece, w.initial, w.n, m.box, at)
+		err := sendValues(conn, rendezvous.StreamInitial, blocks.Bytes(w.box), func(piece []byte, at int64) error {
+			return blocks.Get(piece, w.initial, w.n, w.box, at)
 		})
 		if err != nil {
 			return err
 		}
 	}
-	if err := sendArray(m.conn, rendezvous.StreamInitial, w.block); err != nil {
+	if err := sendArray(conn, rendezvous.StreamInitial, w.block); err != nil {
 		return err
 	}
-	return sendArray(m.conn, rendezvous.StreamAround, w.around)
+	return sendArray(conn, rendezvous.StreamAround, w.around)
 }
 
 // sendArray sends values in chunks.

@@ -1,0 +1,185 @@
+package launch
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/host"
+	"github.com/p2pdc/p2pdc/obstacle/internal/keep"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// shell executes the decisions of a run: it has the connections, the processes, the goroutines and the clock. The
+// goroutine of Run owns it and the run. Other goroutines send it inputs, and write blocks to u, each in its own box.
+type shell struct {
+	*run
+	ctx      context.Context // when it ends, processes are killed
+	done     chan struct{}   // closed when inputs are no longer handled
+	inputs   chan input
+	called   time.Time // when Run was called
+	started  time.Time // the relaxation
+	server   *rendezvous.Server
+	keeper   atomic.Pointer[keep.Keeper] // nil: only this process can lead the run
+	links    map[connection]*link
+	children map[child]*offspring
+	newest   struct {
+		connection
+		child
+	}
+	answers []event   // to effects
+	looks   []*member // about which the kernel is asked at the next tick
+	retired []*member // lost, or another process runs their parts
+	final   final
+	u       []float64
+	alloc   sync.Once     // allocates u
+	holes   []problem.Box // boxes of u for which no block arrived
+	solved  atomic.Bool   // the run has ended at its tolerance
+}
+
+// input is an event from another goroutine.
+type input struct {
+	event
+	arrived *rendezvous.Conn // of a process that joins, with join
+	join    rendezvous.Join
+}
+
+func newShell(p Plan, name string, key driver.Key) *shell {
+	s := &shell{
+		run: newRun(p, name, key), called: time.Now(), inputs: make(chan input, 4*p.Partition.Peers()+16),
+		done: make(chan struct{}), links: map[connection]*link{}, children: map[child]*offspring{},
+	}
+	s.self = ownProcess()
+	s.final.init()
+	return s
+}
+
+// Run runs the plan. It returns an error if the run could not start. Failures after the first relaxation are reported
+// in the Outcome. When ctx ends, Run kills its children and returns at once.
+func Run(ctx context.Context, p Plan) (*Outcome, error) {
+	r := newShell(p, rand.Text(), driver.NewKey())
+	var err error
+	if r.series, err = newSeries(&p); err != nil {
+		return nil, err
+	}
+	r.KeepEvery = r.keepEvery()
+	r.Status.update(func(s *State) { s.Spec = r.Spec })
+	children, cancel := context.WithCancel(ctx)
+	r.ctx = children
+	release := sync.OnceFunc(func() { r.shutdown(cancel) })
+	defer release()
+	defer exitOnPanic() // before release, which tells the peers that the run is over
+	if err := r.gather(); err != nil {
+		return nil, err
+	}
+	if err := r.assignWork(); err != nil {
+		return nil, err
+	}
+	r.watch()
+	o := r.outcome()
+	release() // frees the memory of the peers before the launcher computes
+	r.fill(ctx, o)
+	r.publish(o)
+	r.final.drain(ctx)
+	return o, nil
+}
+
+// vector returns the assembled iterate. It is allocated when the first block arrives, after a peer of this process
+// has freed its arrays.
+func (s *shell) vector() []float64 {
+	s.alloc.Do(func() {
+		if s.u = s.Answer; s.u == nil {
+			s.u = host.Array(s.Problem.Points())
+		}
+	})
+	return s.u
+}
+
+// emit sends an input to the goroutine of Run and reports whether the run is still in progress.
+func (s *shell) emit(o input) bool {
+	select {
+	case s.inputs <- o:
+		return true
+	case <-s.done:
+		return false
+	}
+}
+
+// watch starts the relaxation and handles events until the end.
+func (s *shell) watch() {
+	s.started = time.Now()
+	s.begin(s.started.Sub(s.called))
+	s.execute()
+	s.monitor()
+}
+
+// monitor handles events until the end.
+func (s *shell) monitor() {
+	tick := time.NewTicker(s.tick)
+	defer tick.Stop()
+	// The peers observe MaxTime themselves; the limit is for a peer that does not.
+	limit := 0
+	if s.MaxTime > 0 {
+		limit = s.ticks(s.MaxTime - time.Since(s.started) + s.stopTimeout())
+	}
+	interrupt := s.Interrupt
+	for over := false; !over && !s.finished(); s.execute() {
+		select {
+		case o := <-s.inputs:
+			s.now = time.Since(s.started)
+			s.handle(s.eventOf(o))
+		case <-tick.C:
+			s.now = time.Since(s.started)
+			s.observe()
+			if over = s.check(); over {
+				continue
+			}
+			if limit--; limit == 0 {
+				s.stop()
+			}
+		case <-interrupt:
+			interrupt = nil
+			s.stop()
+		case <-s.ctx.Done():
+			s.fail(failure{exited, -1, "ended at once, on request"})
+			over = true
+		}
+	}
+}
+
+// observe notes what decisions at a tick need to know of connections and processes.
+func (s *shell) observe() {
+	for _, m := range s.looks {
+		m.seen = nil
+		if c := s.children[m.child]; c != nil {
+			m.seen = &sight{stopped: c.Stopped()}
+		} else if l := s.links[m.conn]; l != nil {
+			m.seen = &sight{}
+			m.seen.silent, m.seen.known = l.HostSilent()
+		}
+	}
+	s.looks = s.looks[:0]
+	for _, m := range s.members {
+		if l := s.links[m.conn]; l != nil {
+			m.blocked = l.blocked.Load()
+		}
+	}
+}
+
+// eventOf returns the event of an input.
+func (s *shell) eventOf(o input) event {
+	if o.arrived != nil {
+		s.newest.connection++
+		n := s.newest.connection
+		s.links[n] = &link{Conn: o.arrived}
+		o.joined = &caller{conn: n, join: o.join, remote: o.arrived.Remote(), local: o.arrived.Local()}
+	}
+	if m := o.of; m != nil && o.exited && s.links[m.conn] != nil {
+		m.blocked = s.links[m.conn].blocked.Load()
+	}
+	return o.event
+}
