@@ -50,6 +50,19 @@ func asked(r *run, m *member) (number int) {
 	return number
 }
 
+// tickCapture and tickSample do at a tick what a shell would.
+func (r *run) tickCapture() { r.checkCapture(r.capturable() && r.Captures.Due()) }
+
+func (r *run) tickSample() {
+	var wanted *rendezvous.Sample
+	if r.samplable() {
+		if s, due := r.Samples.Due(); due {
+			wanted = &s
+		}
+	}
+	r.checkSample(wanted)
+}
+
 // passCaptures executes the effects that pass iterates and samples on.
 func (r *run) passCaptures() {
 	r.effects = slices.DeleteFunc(r.effects, func(e effect) bool {
@@ -75,8 +88,8 @@ func TestCapture(t *testing.T) {
 	r, c := capturing(t)
 	left, right := r.members[0].box, r.members[1].box
 	for n := 1; n <= 2; n++ {
-		r.checkCapture()
-		r.checkCapture() // one at a time
+		r.tickCapture()
+		r.tickCapture() // one at a time
 		require.Equal(t, n, asked(r, r.members[0]))
 		require.Equal(t, n, asked(r, r.members[1]))
 		answer(r, 1, n, right, float64(n))
@@ -95,22 +108,22 @@ func TestCapture(t *testing.T) {
 func TestCaptureIsDropped(t *testing.T) {
 	r, c := capturing(t)
 	left, right := r.members[0].box, r.members[1].box
-	r.checkCapture()
+	r.tickCapture()
 	answer(r, 1, 1, right, 1)
 	r.receiveCapture(r.members[0], &rendezvous.Captured{Number: 1, Box: left}, nil)
 	answer(r, 0, 1, left, 1)
 	c.requireNone(t)
 
-	r.checkCapture()
+	r.tickCapture()
 	require.Equal(t, 2, asked(r, r.members[0]), "the next one begins at once")
 	answer(r, 0, 2, left, 1)
 	answer(r, 1, 2, left, 1)
 	c.requireNone(t)
 
-	r.checkCapture()
+	r.tickCapture()
 	answer(r, 0, 3, left, 1)
 	r.epoch++ // a peer was lost
-	r.checkCapture()
+	r.tickCapture()
 	require.Equal(t, 4, asked(r, r.members[1]))
 	answer(r, 1, 3, right, 1)
 	answer(r, 0, 4, left, 2)
@@ -124,7 +137,7 @@ func TestCaptureIsDropped(t *testing.T) {
 	} {
 		c.not, r.active, r.stopping, r.failure, r.members[1].gone = false, false, false, nil, false
 		end()
-		r.checkCapture()
+		r.tickCapture()
 		require.Zero(t, asked(r, r.members[0]))
 	}
 }
@@ -136,7 +149,7 @@ func TestCaptureWhilePlanesMove(t *testing.T) {
 	part := func(lo, hi int) problem.Box { return problem.Box{Lo: [3]int{lo}, Hi: [3]int{hi, 1, 1}} }
 	for n, boxes := range [][2]problem.Box{{part(0, 2), part(3, 6)}, {part(0, 4), part(3, 6)}, {part(0, 4), part(4, 6)}} {
 		c.requireNone(t)
-		r.checkCapture()
+		r.tickCapture()
 		answer(r, 0, n+1, boxes[0], 1)
 		answer(r, 1, n+1, boxes[1], 2)
 	}

@@ -65,6 +65,8 @@ type run struct {
 	failure   *failure      // the most informative failure so far
 	ending    string        // why the run cannot go on after a loss; "": it can
 	ticksLeft int           // ticks until the peers are overdue; 0 before a request to end
+	limit     int           // ticks until a peer should have observed MaxTime; not positive: none
+	ended     bool          // without those that have not ended
 	beat      Progress
 	residual  float64 // the newest that is known, relative; NaN: none
 }
@@ -99,23 +101,38 @@ func (r *run) begin(setup time.Duration) {
 	r.askKeepers()
 }
 
-// check makes the decisions that are due at a tick. It reports whether the run ends because peers are overdue.
-func (r *run) check() (overdue bool) {
+// check makes the decisions that are due at a tick.
+func (r *run) check(t *tick) {
+	for _, m := range r.members {
+		m.seen, m.blocked = nil, false
+	}
+	for _, s := range t.seen {
+		s.of.seen = &s
+	}
+	for _, m := range t.blocked {
+		m.blocked = true
+	}
 	r.checkKeepers()
 	r.checkRecovery()
 	r.checkMoves()
-	r.checkCapture()
-	r.checkSample()
+	r.checkCapture(t.captures)
+	r.checkSample(t.sample)
 	if r.checkSilence(); r.ticksLeft == 1 {
 		r.failOverdue()
-		return true
+		r.ended = true
+		return
 	}
 	r.ticksLeft = max(r.ticksLeft-1, 0)
-	return false
+	if r.limit--; r.limit == 0 {
+		r.stop()
+	}
 }
 
-// finished reports whether every peer has sent its result or is gone.
+// finished reports whether every peer has sent its result or is gone, or the run ends without them.
 func (r *run) finished() bool {
+	if r.ended {
+		return true
+	}
 	if r.active && r.failure == nil {
 		return false
 	}
@@ -133,17 +150,31 @@ func (r *run) finished() bool {
 	return true
 }
 
+// handle makes the decisions about an event at the time now.
 func (r *run) handle(o event) {
-	if o.joined != nil { // too late: it will be refused
+	m := o.of
+	switch {
+	case o.joined != nil: // too late: it will be refused
 		r.enroll(o.joined)
 		return
-	}
-	if o.decided != nil {
+	case o.decided != nil:
 		r.termDecided(*o.decided)
 		return
-	}
-	m := o.of
-	if r.answered(&o) {
+	case o.tick != nil:
+		r.check(o.tick)
+		return
+	case o.asked == toStop:
+		r.stop()
+		return
+	case o.asked == toEnd:
+		r.fail(failure{exited, -1, "ended at once, on request"})
+		r.ended = true
+		return
+	case o.started != nil:
+		r.childStarted(m, o.child, o.started)
+		return
+	case o.refused != nil:
+		r.refused(m, o.refused)
 		return
 	}
 	if r.handleFormer(m, o) || r.ofNoMember(m, o) || o.child != 0 && o.child != m.child {
@@ -154,7 +185,7 @@ func (r *run) handle(o event) {
 	case o.exited:
 		// Messages that it sent before its end may still be unread; the end of its connection follows them.
 		m.exited, m.exit = true, o.exit
-		if m.result == nil && (m.gone || m.blocked) {
+		if m.result == nil && (m.gone || o.blocked) {
 			r.processEnded(m)
 		}
 	case o.closed != nil:
@@ -171,19 +202,6 @@ func (r *run) handle(o event) {
 	case o.message != nil:
 		r.receive(m, o.message, o.values)
 	}
-}
-
-// answered handles the answer to an effect. It returns false for another event.
-func (r *run) answered(o *event) bool {
-	switch {
-	case o.started != nil:
-		r.childStarted(o.of, o.child, o.started)
-	case o.refused != nil:
-		r.refused(o.of, o.refused)
-	default:
-		return false
-	}
-	return true
 }
 
 // ofNoMember handles an event of a peer that has no part in the run: a lost or a spare one.

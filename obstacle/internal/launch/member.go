@@ -70,7 +70,7 @@ type member struct {
 	quietTicks int   // ticks since its last message
 	result     *rendezvous.Result
 	received   int64  // bytes of its block
-	seen       *sight // what the kernel said of it at this tick; nil: it was not asked
+	seen       *sight // what the kernel knew of it at the last tick; nil: it was not asked
 	blocked    bool   // its connection is not read, as there is no room for its block
 	gone       bool   // its connection has ended
 	exited     bool   // its process has ended
@@ -118,8 +118,17 @@ func (m *member) done() bool { return m.result != nil || m.gone }
 // missing reports whether its block is incomplete.
 func (m *member) missing() bool { return m.result == nil || m.received != blocks.Bytes(m.final) }
 
+// tick is what decisions that are due at a tick need to know.
+type tick struct {
+	seen     []sight            // answers to look
+	blocked  []*member          // whose connection is not read, as there is no room for the block
+	captures bool               // an iterate of the whole grid is wanted
+	sample   *rendezvous.Sample // values that are wanted; nil: none
+}
+
 // sight is what the kernel knows of a peer that is silent.
 type sight struct {
+	of      *member
 	stopped bool          // its process, which this one has started
 	known   bool          // silent is
 	silent  time.Duration // for how long its host has acknowledged nothing, see rendezvous.Conn.HostSilent
@@ -130,6 +139,14 @@ type started struct {
 	name string // of the process, for the user
 	err  error
 }
+
+// request is what a user asks for.
+type request int
+
+const (
+	toStop request = iota + 1 // with the best iterate
+	toEnd                     // at once
+)
 
 // event is an input of a run. The launcher handles events one by one.
 type event struct {
@@ -142,6 +159,9 @@ type event struct {
 	child   child              // that ended, with exited, or was started
 	exited  bool               // the child ended
 	exit    error
+	blocked bool // of a peer whose child has ended: its connection is not read
+	tick    *tick
+	asked   request        // of the user
 	started *started       // an answer to start
 	refused error          // the peer could not be welcomed
 	sent    error          // the work could not be sent

@@ -19,18 +19,28 @@ type sample struct {
 	rendezvous.Sample
 	number  int // of the newest, from 1
 	u       []float64
-	awaited map[*member]bool // whose values have not arrived; empty: none is in progress
-	ticks   int              // since the request
+	awaited map[*member]bool   // whose values have not arrived; empty: none is in progress
+	ticks   int                // since the request
+	wanted  *rendezvous.Sample // next; nil: none
 }
 
 // sampleTime bounds the wait for a peer. Then the values of the others are shown.
 const sampleTime = 2 * time.Second
 
-// checkSample asks the peers for values if some are wanted, at every tick.
-func (r *run) checkSample() {
+// samplable reports whether peers can be asked for values.
+func (r *run) samplable() bool {
+	return r.Samples != nil && r.failure == nil && !r.stopping && !r.active && len(r.sample.awaited) == 0 &&
+		r.sample.wanted == nil
+}
+
+// checkSample asks the peers for values, at every tick, if some are wanted.
+func (r *run) checkSample(wanted *rendezvous.Sample) {
 	s := &r.sample
-	if r.Samples == nil || r.failure != nil {
+	if r.failure != nil {
 		return
+	}
+	if wanted != nil && wanted.Valid(r.Problem.N) {
+		s.wanted = wanted
 	}
 	if len(s.awaited) > 0 {
 		if s.ticks++; s.ticks < r.ticks(sampleTime) {
@@ -38,13 +48,10 @@ func (r *run) checkSample() {
 		}
 		r.endSample()
 	}
-	if r.stopping || r.active {
+	if r.stopping || r.active || s.wanted == nil {
 		return
 	}
-	want, due := r.Samples.Due()
-	if !due || !want.Valid(r.Problem.N) {
-		return
-	}
+	want := *s.wanted
 	*s = sample{Sample: want, number: s.number + 1, u: want.Unknown(), awaited: map[*member]bool{}}
 	for _, m := range r.members {
 		if m.conn != 0 && !m.done() {

@@ -36,8 +36,8 @@ func showing(t *testing.T) (*run, *shown) {
 
 func TestSample(t *testing.T) {
 	r, s := showing(t)
-	r.checkSample()
-	r.checkSample() // one at a time
+	r.tickSample()
+	r.tickSample() // one at a time
 	require.Equal(t, 1, asked(r, r.members[0]))
 	require.Equal(t, 1, asked(r, r.members[1]))
 	send := func(rank, number int, box problem.Box, u ...float64) {
@@ -53,10 +53,10 @@ func TestSample(t *testing.T) {
 	require.Equal(t, [][]float64{{1, 3, 5}}, s.u)
 
 	// A peer may send anything, or nothing: the rest is shown.
-	r.checkSample()
+	r.tickSample()
 	send(0, 2, problem.Box{Lo: [3]int{-5, 0, 0}, Hi: [3]int{99, 1, 1}}, 1)
 	for range r.ticks(sampleTime) {
-		r.checkSample()
+		r.tickSample()
 		r.passCaptures()
 	}
 	require.Len(t, s.u, 2)
@@ -66,10 +66,10 @@ func TestSample(t *testing.T) {
 	asked(r, r.members[0])
 	s.not = true
 	for range 2 * r.ticks(sampleTime) {
-		r.checkSample()
+		r.tickSample()
 	}
 	asked(r, r.members[0])
-	r.checkSample()
+	r.tickSample()
 	require.Zero(t, asked(r, r.members[0]), "nobody looks")
 }
 

@@ -121,53 +121,51 @@ func (s *shell) watch() {
 func (s *shell) monitor() {
 	tick := time.NewTicker(s.tick)
 	defer tick.Stop()
-	// The peers observe MaxTime themselves; the limit is for a peer that does not.
-	limit := 0
 	if s.MaxTime > 0 {
-		limit = s.ticks(s.MaxTime - time.Since(s.started) + s.stopTimeout())
+		s.limit = s.ticks(s.MaxTime - time.Since(s.started) + s.stopTimeout())
 	}
 	interrupt := s.Interrupt
-	for over := false; !over && !s.finished(); s.execute() {
+	for !s.finished() {
+		var o event
 		select {
-		case o := <-s.inputs:
-			s.now = time.Since(s.started)
-			s.handle(s.eventOf(o))
+		case i := <-s.inputs:
+			o = s.eventOf(i)
 		case <-tick.C:
-			s.now = time.Since(s.started)
-			s.observe()
-			if over = s.check(); over {
-				continue
-			}
-			if limit--; limit == 0 {
-				s.stop()
-			}
+			o.tick = s.observe()
 		case <-interrupt:
-			interrupt = nil
-			s.stop()
+			interrupt, o.asked = nil, toStop
 		case <-s.ctx.Done():
-			s.fail(failure{exited, -1, "ended at once, on request"})
-			over = true
+			o.asked = toEnd
 		}
+		s.now = time.Since(s.started)
+		s.handle(o)
+		s.execute()
 	}
 }
 
-// observe notes what decisions at a tick need to know of connections and processes.
-func (s *shell) observe() {
+// observe returns what decisions at a tick need to know.
+func (s *shell) observe() *tick {
+	t := &tick{captures: s.capturable() && s.Captures.Due()}
 	for _, m := range s.looks {
-		m.seen = nil
 		if c := s.children[m.child]; c != nil {
-			m.seen = &sight{stopped: c.Stopped()}
+			t.seen = append(t.seen, sight{of: m, stopped: c.Stopped()})
 		} else if l := s.links[m.conn]; l != nil {
-			m.seen = &sight{}
-			m.seen.silent, m.seen.known = l.HostSilent()
+			silent, known := l.HostSilent()
+			t.seen = append(t.seen, sight{of: m, silent: silent, known: known})
 		}
 	}
 	s.looks = s.looks[:0]
 	for _, m := range s.members {
-		if l := s.links[m.conn]; l != nil {
-			m.blocked = l.blocked.Load()
+		if l := s.links[m.conn]; l != nil && l.blocked.Load() {
+			t.blocked = append(t.blocked, m)
 		}
 	}
+	if s.samplable() {
+		if want, due := s.Samples.Due(); due {
+			t.sample = &want
+		}
+	}
+	return t
 }
 
 // eventOf returns the event of an input.
@@ -179,7 +177,7 @@ func (s *shell) eventOf(o input) event {
 		o.joined = &caller{conn: n, join: o.join, remote: o.arrived.Remote(), local: o.arrived.Local()}
 	}
 	if m := o.of; m != nil && o.exited && s.links[m.conn] != nil {
-		m.blocked = s.links[m.conn].blocked.Load()
+		o.blocked = s.links[m.conn].blocked.Load()
 	}
 	return o.event
 }
