@@ -29,7 +29,7 @@ type capture struct {
 // capturable reports whether peers can be asked for an iterate.
 func (r *run) capturable() bool {
 	c := &r.capture
-	return r.Captures != nil && r.series == nil && !r.active && !r.stopping && r.failure == nil &&
+	return r.Captures != nil && !r.inTime && !r.active && !r.stopping && r.failure == nil &&
 		!(len(c.awaited) > 0 && c.epoch == r.epoch) &&
 		!slices.ContainsFunc(r.members, (*member).done) // if one is done, the others end, too
 }

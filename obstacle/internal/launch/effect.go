@@ -3,6 +3,7 @@ package launch
 import (
 	"github.com/p2pdc/p2pdc/internal/register"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // effect is something that the decisions of a run ask for. The decisions of an event append effects to outputs, and the
@@ -45,6 +46,23 @@ type (
 
 	// look asks the kernel about a silent peer. The answer is a sight, at the next tick.
 	look struct{ at *member }
+
+	// beginSteps begins again with the first time step. If they are suspended, blocks are dropped until their peers have
+	// begun an epoch.
+	beginSteps struct{ suspended bool }
+
+	// collectSteps awaits the end of a time step, of which there are some copies, and then those of the steps after it.
+	collectSteps struct {
+		first  int
+		copies []End
+	}
+
+	// restartSteps drops the blocks of incomplete time steps until their peers have begun an epoch. Restarted of an event
+	// is the answer.
+	restartSteps struct{ epoch int }
+
+	// declareAnew accepts blocks of another partition.
+	declareAnew struct{ problem.Partition }
 
 	// passOn sends a keeper the blocks of some peers at the end of the time step that is the newest when they are sent.
 	passOn struct {
@@ -99,6 +117,10 @@ func (start) effect()        {}
 func (openRegister) effect() {}
 func (propose) effect()      {}
 func (look) effect()         {}
+func (beginSteps) effect()   {}
+func (collectSteps) effect() {}
+func (restartSteps) effect() {}
+func (declareAnew) effect()  {}
 func (passOn) effect()       {}
 func (disconnect) effect()   {}
 func (finish) effect()       {}

@@ -104,7 +104,7 @@ func (r *shell) resetHoles(o *Outcome) (holes []problem.Box) {
 	} else {
 		holes = r.owned.unowned(func(rank int) bool { return !r.members[rank].missing() })
 		if len(holes) > 0 && r.failure == nil {
-			axis := r.owned.axis
+			axis := r.owned.ownership.axis
 			r.failure = &failure{closed, -1,
 				fmt.Sprintf("no peer sent planes %d to %d", holes[0].Lo[axis], holes[0].Hi[axis])}
 		}

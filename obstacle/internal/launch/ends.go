@@ -39,7 +39,7 @@ func (c copies) send(l *link) error {
 // passOn sends a keeper the blocks, at the end of the newest time step, of peers that would be lost together with this
 // process, but not with the keeper. A keeper that does not take them as fast as steps end gets those of the newest.
 func (r *run) passOn(m *member) {
-	if r.series == nil || m.conn == 0 || !slices.Contains(r.term.Keepers, m.keeps) {
+	if !r.inTime || m.conn == 0 || !slices.Contains(r.term.Keepers, m.keeps) {
 		return
 	}
 	var ranks []int

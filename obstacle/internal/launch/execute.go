@@ -22,13 +22,16 @@ func (s *shell) execute() {
 		}
 		o := s.answers[0]
 		s.answers = s.answers[1:]
-		s.handle(o)
+		s.handle(s.withSteps(o))
 	}
 }
 
 func (s *shell) perform(e effect) {
 	switch e := e.(type) {
 	case send:
+		if w, is := e.msg.(*workload); is && w.newest {
+			w.initial = s.series.newest()
+		}
 		if l := s.links[e.to.conn]; l != nil {
 			l.notify(e.msg)
 		}
@@ -67,6 +70,22 @@ func (s *shell) perform(e effect) {
 		s.openKeeper(e.first)
 	case propose:
 		go s.decide(s.keeper.Load(), e)
+	case beginSteps:
+		if err := s.series.start(0, nil, e.suspended); err != nil {
+			panic(err) // the decision was made for a problem that has a start
+		}
+	case collectSteps:
+		s.series.collect(e.first)
+		for _, c := range e.copies {
+			if err := s.series.place(&c); err != nil {
+				s.Log.Warn().Err(err).Int("rank", c.Rank).Msg(unusable)
+			}
+		}
+	case restartSteps:
+		s.series.restart(e.epoch)
+		s.answers = append(s.answers, event{restarted: true})
+	case declareAnew:
+		s.owned.recut(e.Partition)
 	case logged:
 		levels := [...]zerolog.Level{zerolog.DebugLevel, zerolog.InfoLevel, zerolog.WarnLevel}
 		s.Log.WithLevel(levels[e.level]).Fields(e.fields).Msg(e.text)

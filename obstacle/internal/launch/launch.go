@@ -32,7 +32,7 @@ func newRun(p Plan, name string, key driver.Key) *run {
 	r.moving = moving{
 		meters: map[process]*placement.Meter{}, leaving: map[process]bool{}, slow: map[process]float64{},
 	}
-	r.owned = newOwnership(&p)
+	r.inTime = p.Problem.Steps() > 0
 	return r
 }
 
@@ -50,10 +50,10 @@ type run struct {
 	recovery
 	keepers
 	moving
-	capture capture    // for Captures
-	sample  sample     // for Samples
-	owned   *ownership // boxes of the blocks in the answer
-	series  *series    // nil for a stationary problem
+	capture capture   // for Captures
+	sample  sample    // for Samples
+	inTime  bool      // the problem has time steps
+	steps   timeSteps // that have arrived
 	outputs
 
 	tick      time.Duration // interval of ticks
@@ -153,6 +153,9 @@ func (r *run) finished() bool {
 // handle makes the decisions about an event at the time now.
 func (r *run) handle(o event) {
 	m := o.of
+	if r.inTime {
+		r.steps = o.steps
+	}
 	switch {
 	case o.joined != nil: // too late: it will be refused
 		r.enroll(o.joined)
@@ -172,6 +175,9 @@ func (r *run) handle(o event) {
 		return
 	case o.started != nil:
 		r.childStarted(m, o.child, o.started)
+		return
+	case o.restarted:
+		r.restarted()
 		return
 	case o.refused != nil:
 		r.refused(m, o.refused)

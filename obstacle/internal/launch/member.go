@@ -134,6 +134,13 @@ type sight struct {
 	silent  time.Duration // for how long its host has acknowledged nothing, see rendezvous.Conn.HostSilent
 }
 
+// timeSteps are the ends of time steps that have arrived.
+type timeSteps struct {
+	done    int   // number of complete steps, with those before the run
+	over    bool  // every step is complete
+	missing []int // ranks whose blocks are needed for the first end that is known; nil: one is known
+}
+
 // started is the answer to start.
 type started struct {
 	name string // of the process, for the user
@@ -150,20 +157,22 @@ const (
 
 // event is an input of a run. The launcher handles events one by one.
 type event struct {
-	of      *member // nil if joined or decided is set
-	joined  *caller
-	message rendezvous.Message // never a Chunk
-	values  []float64          // of a Captured
-	bytes   int64              // of the peer's block, now placed
-	closed  error              // the connection ended
-	child   child              // that ended, with exited, or was started
-	exited  bool               // the child ended
-	exit    error
-	blocked bool // of a peer whose child has ended: its connection is not read
-	tick    *tick
-	asked   request        // of the user
-	started *started       // an answer to start
-	refused error          // the peer could not be welcomed
-	sent    error          // the work could not be sent
-	decided *register.Term // answer to a proposal; zero: the proposal could not be decided
+	of        *member // nil if joined or decided is set
+	joined    *caller
+	message   rendezvous.Message // never a Chunk
+	values    []float64          // of a Captured
+	bytes     int64              // of the peer's block, now placed
+	closed    error              // the connection ended
+	child     child              // that ended, with exited, or was started
+	exited    bool               // the child ended
+	exit      error
+	blocked   bool // of a peer whose child has ended: its connection is not read
+	tick      *tick
+	asked     request        // of the user
+	started   *started       // an answer to start
+	refused   error          // the peer could not be welcomed
+	restarted bool           // an answer to restartSteps
+	steps     timeSteps      // of a problem in time, at the event
+	sent      error          // the work could not be sent
+	decided   *register.Term // answer to a proposal; zero: the proposal could not be decided
 }

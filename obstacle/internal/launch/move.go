@@ -218,7 +218,7 @@ func (r *run) beginMoves() {
 		}
 		r.seat(to, &to.caller, label)
 		h.at = r.now
-		h.known = r.series != nil || r.exact()
+		h.known = r.inTime || r.exact()
 		r.members[h.rank] = to
 		r.change(rankLeft(h.rank))
 		r.handing = append(r.handing, h)

@@ -36,7 +36,7 @@ func Recovery(recover string, inTime bool, spares int) (mode, why string) {
 }
 
 // onLoss returns what the run does when a peer is lost, and the reason.
-func (r *run) onLoss() (mode, why string) { return Recovery(r.Recover, r.series != nil, r.Spares) }
+func (r *run) onLoss() (mode, why string) { return Recovery(r.Recover, r.inTime, r.Spares) }
 
 // Loss describes the loss of a peer from which the run went on.
 type Loss struct {
@@ -107,7 +107,7 @@ func (r *run) lose(m *member, f failure) {
 		r.fail(f)
 		return
 	}
-	if r.series != nil && r.series.over() {
+	if r.inTime && r.steps.over {
 		m.gone = true // every step has arrived
 		return
 	}
@@ -174,7 +174,7 @@ func (r *run) unrecoverable(m *member) string {
 	}
 	r.fruitless[m.rank]++
 	switch {
-	case left == 0 && r.series == nil && !r.exact():
+	case left == 0 && !r.inTime && !r.exact():
 		return "no peer is left that has values"
 	case r.fruitless[m.rank] > maxFruitless:
 		return fmt.Sprintf("rank %d was lost %d times without a sweep between", m.rank, r.fruitless[m.rank])
@@ -209,7 +209,7 @@ func (r *run) beginEpoch() {
 	if r.stopping {
 		r.ticksLeft = r.ticks(r.stopTimeout())
 	}
-	if r.series != nil {
+	if r.inTime {
 		r.goFromStep()
 	}
 	r.beat.Residual = math.NaN() // until a peer reports that of the new epoch
@@ -237,7 +237,7 @@ func (r *run) beginEpoch() {
 			r.replace(m)
 		}
 	}
-	if r.series == nil && !r.exact() && !r.moved() {
+	if !r.inTime && !r.exact() && !r.moved() {
 		r.askForFaces()
 	}
 	r.advance()
@@ -254,7 +254,7 @@ func (r *run) advance() {
 		if m.conn == 0 || m.listens != r.epoch {
 			return
 		}
-		valued = valued && (m.valued || r.series != nil)
+		valued = valued && (m.valued || r.inTime)
 	}
 	if r.moved() && r.cut != r.epoch {
 		r.recut()
@@ -305,15 +305,15 @@ func (r *run) assign(m *member, now *roster) {
 	if !r.exact() { // its state has the factor
 		a.Omega = r.begun().omega
 	}
-	if r.MaxSweeps > 0 && r.series == nil { // the bound holds in each time step
+	if r.MaxSweeps > 0 && !r.inTime { // the bound holds in each time step
 		a.MaxSweeps = max(1, r.MaxSweeps-min(r.MaxSweeps, r.begun().sweeps))
 	}
 	if r.MaxTime > 0 {
 		a.MaxTime = max(time.Millisecond, r.MaxTime-r.now)
 	}
 	switch {
-	case r.series != nil:
-		a.Initial, w.initial = true, r.series.newest()
+	case r.inTime:
+		a.Initial, w.newest = true, true
 	case r.exact():
 		r.resumeWith(w, m)
 	case r.handoverTo(m) != nil:

@@ -438,7 +438,7 @@ func TestRecoveryOfARun(t *testing.T) {
 		require.Equal(t, mode != rendezvous.RecoverOff, (&rendezvous.Spec{Recover: c.recover}).Recovers(), c)
 		r := run{Plan: Plan{Spec: rendezvous.Spec{Recover: c.recover}}}
 		if c.inTime {
-			r.series = &series{}
+			r.inTime = true
 		}
 		require.Equal(t, mode == rendezvous.RecoverExact, r.exact(), c)
 	}

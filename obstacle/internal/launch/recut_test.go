@@ -17,7 +17,6 @@ func planes(lo, hi int) problem.Box { return problem.Box{Lo: [3]int{0, 0, lo}, H
 func balancing(t *testing.T) *run {
 	r := resuming(t)
 	r.Recover, r.Balance = rendezvous.RecoverLocal, true
-	r.owned = newOwnership(&r.Plan)
 	return r
 }
 
@@ -38,7 +37,7 @@ func TestBoxesAfterPlanesHaveMoved(t *testing.T) {
 	c := rendezvous.Capture{Number: -1, Boxes: repair.Shell([]problem.Box{hole}, planes(1, 3))}
 	require.Equal(t, c, r.next(r.members[1]))
 	require.Nil(t, r.next(r.members[0]), "it has no values beside the hole")
-	require.NoError(t, r.owned.declare(2, hole), "former declarations do not count")
+	require.Contains(t, r.effects, declareAnew{r.Partition}, "former declarations do not count")
 
 	r.receiveFaces(r.members[1], -1, make([]float64, 16))
 	for rank, m := range r.members {

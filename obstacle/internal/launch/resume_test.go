@@ -121,8 +121,7 @@ func TestMissingCopy(t *testing.T) {
 func TestBoundOnSweepsAfterALossInATimeStep(t *testing.T) {
 	r := resuming(t)
 	r.Recover, r.Captures = rendezvous.RecoverLocal, nil
-	s, _ := stepsOf(t, 3, nil)
-	r.series = s
+	r.inTime = true
 	r.members[2].valued = true
 	r.enter(nil, nil, nil)
 	require.EqualValues(t, 1000, r.next(r.members[0]).(*workload).assign.MaxSweeps)

@@ -36,6 +36,8 @@ type shell struct {
 	retired []*member // lost, or another process runs their parts
 	final   final
 	u       []float64
+	owned   *answerBoxes  // of the blocks in u
+	series  *series       // nil for a stationary problem
 	alloc   sync.Once     // allocates u
 	holes   []problem.Box // boxes of u for which no block arrived
 	solved  atomic.Bool   // the run has ended at its tolerance
@@ -53,7 +55,7 @@ func newShell(p Plan, name string, key driver.Key) *shell {
 		run: newRun(p, name, key), called: time.Now(), inputs: make(chan input, 4*p.Partition.Peers()+16),
 		done: make(chan struct{}), links: map[connection]*link{}, children: map[child]*offspring{},
 	}
-	s.self = ownProcess()
+	s.self, s.owned = ownProcess(), &answerBoxes{ownership: newOwnership(&p)}
 	s.final.init()
 	return s
 }
@@ -138,9 +140,17 @@ func (s *shell) monitor() {
 			o.asked = toEnd
 		}
 		s.now = time.Since(s.started)
-		s.handle(o)
+		s.handle(s.withSteps(o))
 		s.execute()
 	}
+}
+
+// withSteps adds to an event which ends of time steps have arrived.
+func (s *shell) withSteps(o event) event {
+	if s.series != nil {
+		o.steps = s.series.known()
+	}
+	return o
 }
 
 // observe returns what decisions at a tick need to know.

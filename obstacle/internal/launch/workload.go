@@ -13,6 +13,7 @@ type workload struct {
 	n       [3]int      // points of the grid per axis
 	box     problem.Box // of the peer
 	initial []float64   // of the whole grid; nil: none
+	newest  bool        // initial is the end of the newest time step
 	block   []float64   // of the peer's box, instead of initial
 	around  []float64   // of assign.Repair
 	failed  func(err error)
