@@ -218,3 +218,24 @@ func (r *shell) turnAwayAll() {
 		}
 	}
 }
+
+// closedWithin waits until done is closed, for at most the time d in which this process runs, and reports whether it
+// was.
+func closedWithin(d time.Duration, done <-chan struct{}) bool {
+	tick := time.NewTicker(maxTick)
+	defer tick.Stop()
+	for left := int(d / maxTick); ; left-- {
+		select {
+		case <-done:
+			return true
+		default:
+		}
+		if left < 0 {
+			return false
+		}
+		select {
+		case <-done:
+		case <-tick.C:
+		}
+	}
+}

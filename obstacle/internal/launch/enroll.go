@@ -75,7 +75,7 @@ func (r *run) spareOf(j rendezvous.Join, othersCome bool) *member {
 func (r *run) seat(m *member, c *caller, label string) {
 	m.seated = r.epoch
 	r.welcome(m, c, rendezvous.Welcome{
-		Rank: m.rank, Epoch: r.epoch, Run: r.name, Key: r.key[:], Cluster: label, Rails: r.RailsOf(m.rank), Spec: r.Spec,
+		Rank: m.rank, Epoch: r.epoch, Run: r.name, Key: r.key, Cluster: label, Rails: r.RailsOf(m.rank), Spec: r.Spec,
 		Keepers: r.term.Keepers,
 	})
 }

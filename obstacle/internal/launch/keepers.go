@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,7 +107,7 @@ func (r *run) openRegister() bool {
 	if i < 0 {
 		return false
 	}
-	address := rendezvous.Ways(reachedBy(&r.members[i].caller, r.listens), r.listens)
+	address := rendezvous.Ways(r.members[i].here, r.listens)
 	r.kept, r.term = true, register.Term{Number: 1, Epoch: r.epoch, Leader: address, Keepers: []string{address}}
 	r.add(openRegister{r.term})
 	return true
@@ -160,19 +159,22 @@ func (r *run) termDecided(t register.Term) {
 	r.propose()
 }
 
+// record is what a keeper needs to lead the run, with losses as values.
+type record struct {
+	rendezvous.Record
+	losses []Loss
+}
+
 // record sends the keepers what they need to lead the run.
 func (r *run) record() {
 	if !r.kept {
 		return
 	}
-	losses, err := json.Marshal(r.losses)
-	if err != nil {
-		r.warn("cannot describe the losses to the keepers", "error", err)
-		return
-	}
-	rec := rendezvous.Record{
-		Term: r.term, Run: r.name, Key: r.key[:], Spec: r.Spec, ElapsedMS: r.now.Milliseconds(),
-		Losses: losses, Checkpoint: r.Checkpoint,
+	rec := &record{Record: rendezvous.Record{
+		Term: r.term, Run: r.name, Key: r.key, Spec: r.Spec, ElapsedMS: r.now.Milliseconds(), Checkpoint: r.Checkpoint,
+	}}
+	for _, l := range r.losses {
+		rec.losses = append(rec.losses, *l)
 	}
 	for _, m := range r.members {
 		if m.conn != 0 && slices.Contains(r.term.Keepers, m.keeps) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/placement"
 )
@@ -18,7 +17,7 @@ import (
 var ErrInterrupted = errors.New("interrupted before the first relaxation")
 
 // newRun returns a run whose peers have not joined.
-func newRun(p Plan, name string, key driver.Key) *run {
+func newRun(p Plan, name string, key []byte) *run {
 	r := &run{Plan: p, name: name, key: key, tick: tickEvery(p.PeerTimeout, p.Suspect)}
 	if r.Reports = p.Status != nil; !r.Reports {
 		r.Status = &Status{} // for obstacle attach
@@ -42,7 +41,7 @@ type run struct {
 	self     process // this one
 	listens  string  // address of this process, where peers join
 	name     string
-	key      driver.Key    // of the control channels
+	key      []byte        // of the control channels
 	now      time.Duration // of the event that is handled, since the start; decisions read no clock
 	verdict  time.Duration // of the last result; 0: none
 	members  []*member

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net"
 	"os"
 	"time"
 
@@ -94,62 +93,4 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 func ownProcess() process {
 	host, _ := os.Hostname()
 	return process{host, os.Getpid(), driver.PidSpace()}
-}
-
-// reachedBy returns the address at which the other end of a connection reaches a server of this process that listens at
-// the given address.
-func reachedBy(c *caller, listens string) string {
-	host, port, _ := net.SplitHostPort(listens)
-	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
-		host, _, _ = net.SplitHostPort(c.local)
-	}
-	return net.JoinHostPort(host, port)
-}
-
-// reseat gives a peer that lost its leader its place again.
-func (r *run) reseat(c *caller) {
-	j := &c.join
-	if !r.returning || j.Rank < 0 || j.Rank >= len(r.members) || r.members[j.Rank].conn != 0 ||
-		!r.validSteps(j.Standing.Steps) {
-		r.add(refuse{conn: c.conn, why: "its place in the run was given to another process"})
-		return
-	}
-	m, s := r.members[j.Rank], j.Standing
-	m.control, m.listens, m.sweep, m.valued, m.ready = s.Control, s.Epoch, s.Sweep, s.Valued, s.Settled
-	m.steps = s.Steps
-	w := rendezvous.Welcome{Rank: m.rank, Epoch: r.epoch, Cluster: s.Cluster} // it has the settings
-	r.welcome(m, c, w)
-	r.send(m, rendezvous.Term{Term: r.term})
-	for _, m := range r.members {
-		if m.conn == 0 {
-			return
-		}
-	}
-	r.lead()
-}
-
-// lead leads the run with the peers that have returned. If all of them relax in the same epoch, they go on undisturbed.
-func (r *run) lead() {
-	r.returning = false
-	settled, missing := r.resumeSteps(), false
-	for _, m := range r.members {
-		here := m.conn != 0
-		m.valued, missing = m.valued && here, missing || !here
-		settled = settled && here && m.ready && m.listens == r.epoch
-	}
-	r.info("leading the run", "epoch", r.epoch, "undisturbed", settled)
-	for _, m := range r.members {
-		if m.conn == 0 {
-			r.lose(m, failure{closed, m.rank, fmt.Sprintf("peer %d was lost with the leader of the run", m.rank)})
-		}
-	}
-	r.reportEpoch()
-	switch {
-	case settled:
-		r.active = false
-		r.askKeepers()
-		r.record()
-	case !missing:
-		r.nextEpoch()
-	}
 }

@@ -22,7 +22,7 @@ type caller struct {
 	conn   connection
 	join   rendezvous.Join
 	remote string // address of its end
-	local  string // address of this end
+	here   string // address at which it reaches this process
 }
 
 // member is a peer as the launcher sees it.

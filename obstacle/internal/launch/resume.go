@@ -22,7 +22,15 @@ type resumption struct {
 
 // awaits reports whether a peer was asked for a copy that has not arrived.
 func (s *resumption) awaits(m *member) bool {
-	return s != nil && slices.Contains(slices.Collect(maps.Values(s.awaited)), m)
+	if s == nil {
+		return false
+	}
+	for _, rank := range slices.Sorted(maps.Keys(s.awaited)) {
+		if s.awaited[rank] == m {
+			return true
+		}
+	}
+	return false
 }
 
 // lostValues are a copy of a lost peer's block.

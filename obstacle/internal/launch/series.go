@@ -314,3 +314,32 @@ func (s *series) summarize(o *Outcome) {
 		o.Last = Pair{Step: s.done, Before: s.at(s.done - 1), End: o.U}
 	}
 }
+
+// ends returns copies of the blocks of some peers at the end of the newest step.
+func (s *series) ends(ranks []int) (out []End) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done < s.first {
+		return nil
+	}
+	for _, rank := range ranks {
+		b := s.boxes[rank]
+		out = append(out, End{rank, s.done, b, blocks.Extract(s.at(s.done), s.problem.N, b)})
+	}
+	return out
+}
+
+// place writes the block of a peer from a copy.
+func (s *series) place(e *End) error {
+	data := make([]byte, 8*len(e.U))
+	blocks.Encode(data, e.U)
+	if s.owned.config.Balance {
+		if err := s.declare(e.Rank, e.Box); err != nil {
+			return err
+		}
+	}
+	if err := s.put(e.Rank, 0, data); err != nil {
+		return err
+	}
+	return s.complete(e.Rank, rendezvous.Step{Step: e.Step, Residual: nullable.NaN()}, int64(len(data)))
+}

@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"crypto/rand"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,7 +53,7 @@ type input struct {
 
 func newShell(p Plan, name string, key driver.Key) *shell {
 	s := &shell{
-		run: newRun(p, name, key), called: time.Now(), inputs: make(chan input, 4*p.Partition.Peers()+16),
+		run: newRun(p, name, key[:]), called: time.Now(), inputs: make(chan input, 4*p.Partition.Peers()+16),
 		done: make(chan struct{}), links: map[connection]*link{}, children: map[child]*offspring{},
 	}
 	s.self, s.owned = ownProcess(), &answerBoxes{ownership: newOwnership(&p)}
@@ -184,10 +185,23 @@ func (s *shell) eventOf(o input) event {
 		s.newest.connection++
 		n := s.newest.connection
 		s.links[n] = &link{Conn: o.arrived}
-		o.joined = &caller{conn: n, join: o.join, remote: o.arrived.Remote(), local: o.arrived.Local()}
+		o.joined = &caller{conn: n, join: o.join, remote: o.arrived.Remote()}
+		if s.listens != "" {
+			o.joined.here = reachedBy(o.arrived, s.listens)
+		}
 	}
 	if m := o.of; m != nil && o.exited && s.links[m.conn] != nil {
 		o.blocked = s.links[m.conn].blocked.Load()
 	}
 	return o.event
+}
+
+// reachedBy returns the address at which the other end of a connection reaches a server of this process that listens at
+// the given address.
+func reachedBy(c *rendezvous.Conn, listens string) string {
+	host, port, _ := net.SplitHostPort(listens)
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host, _, _ = net.SplitHostPort(c.Local())
+	}
+	return net.JoinHostPort(host, port)
 }

@@ -100,24 +100,3 @@ func (r *run) hearsNobody() bool {
 func (m *member) silence(timeout time.Duration) string {
 	return fmt.Sprintf("%s has been silent for more than %v (--peer-timeout)", m, timeout)
 }
-
-// closedWithin waits until done is closed, for at most the time d in which this process runs, and reports whether it
-// was.
-func closedWithin(d time.Duration, done <-chan struct{}) bool {
-	tick := time.NewTicker(maxTick)
-	defer tick.Stop()
-	for left := int(d / maxTick); ; left-- {
-		select {
-		case <-done:
-			return true
-		default:
-		}
-		if left < 0 {
-			return false
-		}
-		select {
-		case <-done:
-		case <-tick.C:
-		}
-	}
-}

@@ -163,7 +163,7 @@ func textOf(v reflect.Value, named bool) string {
 		}
 		return name + "{" + strings.Join(fields, ", ") + "}"
 	case reflect.Slice, reflect.Array:
-		if k := v.Type().Elem().Kind(); k == reflect.Uint8 || k == reflect.Float64 {
+		if k := v.Type().Elem().Kind(); k == reflect.Uint8 || k == reflect.Float64 || v.Type() == reflect.TypeFor[[]Loss]() {
 			return fmt.Sprintf("[%d]", v.Len())
 		}
 		var all []string

@@ -13,7 +13,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -62,7 +61,7 @@ func worldOf(t *testing.T, seed uint64, change func(p *Plan)) *world {
 	if change != nil {
 		change(&p)
 	}
-	w := &world{t: t, r: newRun(p, "run", driver.Key{}), rand: rand.New(rand.NewPCG(seed, 1))}
+	w := &world{t: t, r: newRun(p, "run", nil), rand: rand.New(rand.NewPCG(seed, 1))}
 	w.children = map[child]*member{}
 	w.r.self, w.r.listens = process{host: "leader", pid: 1}, "127.0.0.1:1"
 	for _, m := range w.r.members {
@@ -99,7 +98,7 @@ func (w *world) connect(host string, pid, rank int) *simulated {
 	a := &simulated{}
 	w.actors = append(w.actors, a)
 	a.caller = caller{conn: connection(len(w.actors)), join: rendezvous.Join{Rank: rank, Host: host, Pid: pid}}
-	a.remote, a.local = "10.0.0.1:9", "10.0.0.2:9"
+	a.remote, a.here = "10.0.0.1:9", w.r.listens
 	return a
 }
 
