@@ -19,9 +19,7 @@ var ErrInterrupted = errors.New("interrupted before the first relaxation")
 // newRun returns a run whose peers have not joined.
 func newRun(p Plan, name string, key []byte) *run {
 	r := &run{Plan: p, name: name, key: key, tick: tickEvery(p.PeerTimeout, p.Suspect)}
-	if r.Reports = p.Status != nil; !r.Reports {
-		r.Status = &Status{} // for obstacle attach
-	}
+	r.Reports = p.Status != nil
 	for rank := range p.Partition.Peers() {
 		box := p.Partition.Box(iterate.Rank(rank))
 		r.members = append(r.members, &member{rank: rank, box: box, final: box})

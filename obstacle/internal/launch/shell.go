@@ -57,6 +57,9 @@ func newShell(p Plan, name string, key driver.Key) *shell {
 		done: make(chan struct{}), links: map[connection]*link{}, children: map[child]*offspring{},
 	}
 	s.self, s.owned = ownProcess(), &answerBoxes{ownership: newOwnership(&p)}
+	if s.Status == nil {
+		s.Status = &Status{} // for obstacle attach
+	}
 	s.final.init()
 	return s
 }

@@ -17,3 +17,20 @@ type workload struct {
 	around  []float64   // of assign.Repair
 	failed  func(err error)
 }
+
+// assignment returns what the work of all peers in an epoch has in common, and how much a peer is slowed down.
+func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes int64) rendezvous.Assign {
+	a := rendezvous.Assign{
+		Epoch: r.epoch, Members: members, ProblemBytes: problemBytes, Cuts: r.Partition.Cuts,
+		MaxSweeps: r.MaxSweeps, MaxTime: r.MaxTime, Initial: r.FromFile, After: r.After,
+	}
+	if r.epoch == 0 {
+		a.Earlier = r.Earlier
+	}
+	factor := r.Slowdown[m.rank]
+	if r.Parts > 1 {
+		factor = r.slow[processOf(m)]
+	}
+	a.Slowdown = max(1, factor)
+	return a
+}
