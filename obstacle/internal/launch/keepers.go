@@ -187,9 +187,6 @@ func (r *run) record() {
 // depose ends the run in this process, which must not lead it any more.
 func (r *run) depose(why string) {
 	r.cutOff = true
-	for _, m := range r.members {
-		m.gone = m.gone || m.conn == 0
-	}
 	r.fail(failure{exited, -1, why})
 }
 

@@ -351,6 +351,7 @@ func (r *run) fail(f failure) {
 	say(f.text, "rank", f.rank)
 	if first {
 		for _, m := range r.members { // those that have sent their results, too
+			m.gone = m.gone || m.conn == 0 // nobody has its place
 			r.send(m, rendezvous.Lost{Rank: f.rank, Why: f.text, CutOff: r.cutOff})
 		}
 		r.ticksLeft = r.ticks(StopTime)

@@ -173,7 +173,7 @@ const maxAttempts = 3
 // checkReplacements looks for replacements that do not come.
 func (r *run) checkReplacements() {
 	for _, m := range r.members {
-		if !r.active || m.conn != 0 {
+		if !r.active || r.failure != nil || m.conn != 0 {
 			continue
 		}
 		if m.quietTicks++; m.quietTicks <= r.ticks(r.PeerTimeout) && !m.exited {
