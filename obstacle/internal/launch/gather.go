@@ -16,7 +16,7 @@ import (
 )
 
 // gather waits until all peers have joined.
-func (r *run) gather() error {
+func (r *shell) gather() error {
 	address := cmp.Or(r.Address, "127.0.0.1:0")
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -24,6 +24,7 @@ func (r *run) gather() error {
 			address, err)
 	}
 	r.server = rendezvous.Serve(l, r.Identity, len(r.members), r.PeerTimeout, func(text string) { r.Log.Warn().Msg(text) }, r.admit)
+	r.listens = r.server.Addr()
 	r.reserve()
 	if r.Spawn != nil {
 		if err := r.spawn(); err != nil {
@@ -53,18 +54,20 @@ func (r *run) reserve() {
 	}
 }
 
-func (r *run) spawn() error {
+func (r *shell) spawn() error {
 	for _, m := range r.members {
 		if m.reserved {
 			continue
 		}
-		if err := r.start(m, m.rank); err != nil {
+		var err error
+		if m.child, m.name, err = r.startPeer(m, m.rank); err != nil {
 			return fmt.Errorf("cannot start peer %d: %w", m.rank, err)
 		}
 	}
 	for i := range r.Spares {
+		var err error
 		s := &member{rank: len(r.members) + i}
-		if err := r.start(s, s.rank); err != nil {
+		if s.child, s.name, err = r.startPeer(s, s.rank); err != nil {
 			return fmt.Errorf("cannot start spare peer %d: %w", i, err)
 		}
 		r.starting = append(r.starting, s)
@@ -72,24 +75,8 @@ func (r *run) spawn() error {
 	return nil
 }
 
-// start starts a process for a peer, which asks for a seat.
-func (r *run) start(m *member, seat int) error {
-	c, err := r.Spawn(r.ctx, seat, r.server.Addr())
-	if err != nil {
-		return err
-	}
-	ended := make(chan struct{})
-	m.child, m.ended = c, ended
-	go func() {
-		err := c.Wait()
-		close(ended)
-		r.emit(event{of: m, child: c, exited: true, exit: err})
-	}()
-	return nil
-}
-
 // admit passes on a connection that has completed the handshake.
-func (r *run) admit(conn *rendezvous.Conn, j rendezvous.Join) {
+func (r *shell) admit(conn *rendezvous.Conn, j rendezvous.Join) {
 	defer exitOnPanic()
 	switch j.Purpose {
 	case rendezvous.ToVote:
@@ -99,7 +86,7 @@ func (r *run) admit(conn *rendezvous.Conn, j rendezvous.Join) {
 		r.attend(conn)
 		return
 	}
-	if !r.emit(event{joined: conn, join: j}) {
+	if !r.emit(input{arrived: conn, join: j}) {
 		r.turnAway(conn)
 	} else if isClosed(r.done) {
 		r.turnAwayAll()
@@ -107,13 +94,13 @@ func (r *run) admit(conn *rendezvous.Conn, j rendezvous.Join) {
 }
 
 // serve receives the messages of a peer, places its block and emits the rest as events.
-func (r *run) serve(m *member) {
-	defer close(m.served)
+func (r *shell) serve(m *member, l *link) {
+	defer close(l.served)
 	defer exitOnPanic()
 	var at, stepAt int64
 	var captured []float64
 	for {
-		msg, err := m.conn.Receive(
+		msg, err := l.Receive(
 			rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk,
 			rendezvous.KindResult, rendezvous.KindSessions, rendezvous.KindStep, rendezvous.KindBlock,
 			rendezvous.KindCaptured, rendezvous.KindRepaired, rendezvous.KindUnreachable, rendezvous.KindKeeping,
@@ -123,7 +110,7 @@ func (r *run) serve(m *member) {
 			if errors.Is(err, io.EOF) {
 				err = errors.New("end of stream")
 			}
-			r.emit(event{of: m, closed: err})
+			r.emit(input{event: event{of: m, closed: err}})
 			return
 		}
 		switch msg := msg.(type) {
@@ -133,21 +120,21 @@ func (r *run) serve(m *member) {
 				r.series.resume(m.rank, msg.Epoch)
 				stepAt = 0
 			}
-			r.emit(event{of: m, message: msg})
+			r.emit(input{event: event{of: m, message: msg}})
 		case rendezvous.Captured:
-			r.emit(event{of: m, message: msg, values: captured})
+			r.emit(input{event: event{of: m, message: msg, values: captured}})
 			captured = nil
 		case rendezvous.Block:
 			err = errors.New("part of the block has already arrived")
 			switch {
 			case msg.Stream == rendezvous.StreamSolution && at == 0:
 				if err = r.owned.declare(m.rank, msg.Box); err == nil {
-					r.emit(event{of: m, message: msg})
+					r.emit(input{event: event{of: m, message: msg}})
 				}
 			case msg.Stream == rendezvous.StreamStep && stepAt == 0 && r.series != nil:
-				m.blocked.Store(true)
+				l.blocked.Store(true)
 				err = r.series.declare(m.rank, msg.Box)
-				m.blocked.Store(false)
+				l.blocked.Store(false)
 			}
 			if err != nil {
 				err = fmt.Errorf("invalid box: %w", err)
@@ -157,7 +144,7 @@ func (r *run) serve(m *member) {
 				err = r.series.complete(m.rank, msg, stepAt)
 			}
 			if stepAt = 0; err == nil {
-				r.emit(event{of: m, message: msg})
+				r.emit(input{event: event{of: m, message: msg}})
 			}
 		case rendezvous.Chunk:
 			size := int64(len(msg.Data))
@@ -172,34 +159,34 @@ func (r *run) serve(m *member) {
 					captured = make([]float64, 0, r.owned.box(m.rank).Points())
 				}
 				captured, err = blocks.Append(captured, msg.Data), nil
-				r.emit(event{of: m}) // it is not silent
+				r.emit(input{event: event{of: m}}) // it is not silent
 			case msg.Stream == rendezvous.StreamStep && msg.Offset == stepAt && r.series != nil:
-				m.blocked.Store(true)
+				l.blocked.Store(true)
 				err = r.series.put(m.rank, msg.Offset, msg.Data)
-				m.blocked.Store(false)
+				l.blocked.Store(false)
 				stepAt += size
 			case msg.Stream == rendezvous.StreamSolution && msg.Offset == at:
 				err = blocks.Put(r.vector(), r.Problem.N, r.owned.box(m.rank), msg.Offset, msg.Data)
 				if at += size; err == nil {
-					r.emit(event{of: m, bytes: size})
+					r.emit(input{event: event{of: m, bytes: size}})
 				}
 			}
 			if err != nil {
 				err = fmt.Errorf("invalid part of its block: %w", err)
 			}
 		default:
-			r.emit(event{of: m, message: msg})
+			r.emit(input{event: event{of: m, message: msg}})
 		}
 		if err != nil {
-			m.conn.Close()
-			r.emit(event{of: m, closed: err})
+			l.Close()
+			r.emit(input{event: event{of: m, closed: err}})
 			return
 		}
 	}
 }
 
 // assignWork sends the work and waits until every peer is ready to relax.
-func (r *run) assignWork() error {
+func (r *shell) assignWork() error {
 	if err := r.reachable(); err != nil {
 		return err
 	}
@@ -210,11 +197,12 @@ func (r *run) assignWork() error {
 	}
 	for _, m := range r.members {
 		m.assigned, m.informed = true, true
-		m.notify(&workload{
-			assign: r.assignment(m, members, int64(len(problem))), n: r.N, problem: problem, initial: r.Initial,
-			failed: func(err error) { r.emit(event{of: m, sent: err}) },
+		r.send(m, &workload{
+			assign: r.assignment(m, members, int64(len(problem))), n: r.N, box: m.box, problem: problem, initial: r.Initial,
+			failed: func(err error) { r.emit(input{event: event{of: m, sent: err}}) },
 		})
 	}
+	r.execute()
 	return r.await("get ready", 0, func(m *member) bool { return m.ready })
 }
 
@@ -238,20 +226,4 @@ func (r *run) reachable() error {
 		}
 	}
 	return nil
-}
-
-func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes int64) rendezvous.Assign {
-	a := rendezvous.Assign{
-		Epoch: r.epoch, Members: members, ProblemBytes: problemBytes, Cuts: r.Partition.Cuts,
-		MaxSweeps: r.MaxSweeps, MaxTime: r.MaxTime, Initial: r.FromFile, After: r.After,
-	}
-	if r.epoch == 0 {
-		a.Earlier = r.Earlier
-	}
-	factor := r.Slowdown[m.rank]
-	if r.Parts > 1 {
-		factor = r.slow[processOf(m)]
-	}
-	a.Slowdown = max(1, factor)
-	return a
 }

@@ -10,7 +10,7 @@ import (
 
 // await handles events before the start until all peers are ready. A failure ends the run. limit bounds the time; 0
 // leaves only the peer timeout.
-func (r *run) await(what string, limit time.Duration, ready func(m *member) bool) error {
+func (r *shell) await(what string, limit time.Duration, ready func(m *member) bool) error {
 	missing := func() (n int) {
 		for _, m := range r.members {
 			if !ready(m) {
@@ -24,12 +24,14 @@ func (r *run) await(what string, limit time.Duration, ready func(m *member) bool
 	left := r.ticks(limit)
 	for missing() > 0 {
 		select {
-		case o := <-r.events:
-			if err := r.handleEarly(o); err != nil {
+		case o := <-r.inputs:
+			err := r.handleEarly(r.eventOf(o))
+			if r.execute(); err != nil {
 				return err
 			}
 		case <-tick.C:
-			if err := r.checkSilenceEarly(); err != nil {
+			err := r.checkSilenceEarly()
+			if r.execute(); err != nil {
 				return err
 			}
 			if left--; limit > 0 && left <= 0 {
@@ -54,9 +56,9 @@ func (r *run) timedOut(what string, missing int, limit time.Duration) error {
 }
 
 // checkSilenceEarly dismisses peers that timed out before the start.
-func (r *run) checkSilenceEarly() error {
+func (r *shell) checkSilenceEarly() error {
 	for _, m := range r.members {
-		if m.conn != nil && m.silentFor(false, r.ticks(r.PeerTimeout)) {
+		if m.conn != 0 && m.silentFor(false, r.ticks(r.PeerTimeout)) {
 			if err := r.dismiss(m, fmt.Errorf("%s before the start", m.silence(r.PeerTimeout))); err != nil {
 				return err
 			}
@@ -68,13 +70,12 @@ func (r *run) checkSilenceEarly() error {
 // dismiss removes a peer that cannot take part. While peers join, another one may replace a peer that was started by
 // hand; otherwise the run ends with why.
 func (r *run) dismiss(m *member, why error) error {
-	if !r.joining || m.child != nil {
+	if !r.joining || m.child != 0 {
 		return why
 	}
 	r.refusal = why
-	r.Log.Warn().Int("rank", m.rank).Msg(why.Error() + "; the run waits for a replacement")
-	m.conn.Close()
-	close(m.out)
+	r.warn(why.Error()+"; the run waits for a replacement", "rank", m.rank)
+	r.add(retire{m})
 	r.members[m.rank] = &member{rank: m.rank, box: m.box, final: m.box}
 	if parts := max(1, r.Parts); m.rank%parts != 0 {
 		r.members[m.rank].reserved = true
@@ -87,9 +88,9 @@ func (r *run) dismiss(m *member, why error) error {
 }
 
 // handleEarly handles an event before the start.
-func (r *run) handleEarly(o event) error {
+func (r *shell) handleEarly(o event) error {
 	if o.joined != nil {
-		r.enroll(o.joined, o.join)
+		r.enroll(o.joined)
 		return nil
 	}
 	m := o.of
@@ -101,7 +102,7 @@ func (r *run) handleEarly(o event) error {
 	case o.exited:
 		return r.rootCause(fmt.Errorf("%s ended before the start: %s", m, exitText(o.exit)), false)
 	case o.closed != nil:
-		if m.child != nil { // the exit status of its process follows
+		if m.child != 0 { // the exit status of its process follows
 			m.gone = true
 			return nil
 		}
@@ -112,16 +113,16 @@ func (r *run) handleEarly(o event) error {
 	switch msg := o.message.(type) {
 	case rendezvous.Listen:
 		m.control = msg.Control
-		r.Log.Info().Int("rank", m.rank).Str("control", m.control).Msg("peer listens")
+		r.info("peer listens", "rank", m.rank, "control", m.control)
 	case rendezvous.Ready:
 		m.ready = true
 	case rendezvous.Leave:
 		return r.dismiss(m, fmt.Errorf("%s left before the start", m))
 	case rendezvous.Sessions:
-		r.Status.update(func(s *State) { s.report(m.rank, &msg) })
+		r.change(accounted{m.rank, &msg})
 	case rendezvous.Result:
 		err := fmt.Errorf("%s cannot take part: %s", m, msg.Error)
-		if r.joining && m.child == nil {
+		if r.joining && m.child == 0 {
 			return r.dismiss(m, err)
 		}
 		m.result = &msg
@@ -135,12 +136,12 @@ const causeTime = 500 * time.Millisecond
 
 // rootCause returns err if it is sure to be the root cause, and otherwise the error of another peer that failed by
 // itself, if one arrives in time.
-func (r *run) rootCause(err error, sure bool) error {
+func (r *shell) rootCause(err error, sure bool) error {
 	timeout := time.NewTimer(causeTime)
 	defer timeout.Stop()
 	for !sure {
 		select {
-		case o := <-r.events:
+		case o := <-r.inputs:
 			if msg, is := o.message.(rendezvous.Result); is && msg.Lost < 0 {
 				return fmt.Errorf("%s cannot take part: %s", o.of, msg.Error)
 			}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net"
 	"os"
 	"time"
 
@@ -39,9 +38,9 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 		return nil, fmt.Errorf("%w: a key of %d bytes", rendezvous.ErrMalformed, len(s.Record.Key))
 	}
 	saver := p.save(s.Term.Number)
-	r := newRun(p, s.Record.Run, driver.Key(s.Record.Key))
+	r := newShell(p, s.Record.Run, driver.Key(s.Record.Key))
 	r.started = s.Received.Add(-time.Duration(s.Record.ElapsedMS) * time.Millisecond)
-	r.begin, r.epoch, r.term, r.returning, r.active, r.inherits = r.started, s.Term.Epoch, s.Term, true, true, true
+	r.called, r.epoch, r.term, r.returning, r.active, r.inherits = r.started, s.Term.Epoch, s.Term, true, true, true
 	if err := rendezvous.Nested(s.Record.Losses, &r.losses); err != nil {
 		return nil, fmt.Errorf("the losses of the run: %w", err)
 	}
@@ -49,15 +48,17 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 		m.valued, m.informed, m.assigned, m.since = true, true, true, r.epoch+1
 	}
 	r.beat.Residual, r.residual = math.NaN(), math.NaN()
+	r.kept = true
 	r.keeper.Store(s.Keeper)
 	s.Keeper.LeaderReached(true) // it is this process
 	r.series, r.copies = emptySeries(&p), s.Ends
 	children, cancel := context.WithCancel(ctx)
-	r.ctx, r.server = children, s.Server
+	r.ctx, r.server, r.listens = children, s.Server, s.Server.Addr()
 	r.Log.Warn().Int("term", s.Term.Number).Str("address", s.Term.Leader).
 		Msg("the leader of the run was lost: this process leads it now")
-	r.Status.Enter(Solving)
+	r.change(Solving)
 	r.reportEpoch()
+	r.execute()
 	s.Server.Handle(r.admit)
 	r.monitor()
 	requests := [2]<-chan struct{}{s.Leave, r.Interrupt}
@@ -89,68 +90,7 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 }
 
 // ownProcess identifies this process as join messages do.
-func (r *run) ownProcess() process {
+func ownProcess() process {
 	host, _ := os.Hostname()
 	return process{host, os.Getpid(), driver.PidSpace()}
-}
-
-// reachedBy returns the address at which the other end of a connection reaches a server of this process that listens at
-// the given address.
-func reachedBy(c *rendezvous.Conn, listens string) string {
-	host, port, _ := net.SplitHostPort(listens)
-	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
-		host, _, _ = net.SplitHostPort(c.Local())
-	}
-	return net.JoinHostPort(host, port)
-}
-
-// reseat gives a peer that lost its leader its place again.
-func (r *run) reseat(conn *rendezvous.Conn, j rendezvous.Join) {
-	if !r.returning || j.Rank < 0 || j.Rank >= len(r.members) || r.members[j.Rank].conn != nil ||
-		!r.validSteps(j.Standing.Steps) {
-		r.Log.Warn().Msg(conn.Refuse("its place in the run was given to another process").Error())
-		conn.Close()
-		return
-	}
-	m, s := r.members[j.Rank], j.Standing
-	m.control, m.listens, m.sweep, m.valued, m.ready = s.Control, s.Epoch, s.Sweep, s.Valued, s.Settled
-	m.steps = s.Steps
-	w := rendezvous.Welcome{Rank: m.rank, Epoch: r.epoch, Cluster: s.Cluster} // it has the settings
-	if r.welcome(m, conn, j, w) != nil {
-		conn.Close()
-		return
-	}
-	m.notify(rendezvous.Term{Term: r.term})
-	for _, m := range r.members {
-		if m.conn == nil {
-			return
-		}
-	}
-	r.lead()
-}
-
-// lead leads the run with the peers that have returned. If all of them relax in the same epoch, they go on undisturbed.
-func (r *run) lead() {
-	r.returning = false
-	settled, missing := r.resumeSteps(), false
-	for _, m := range r.members {
-		here := m.conn != nil
-		m.valued, missing = m.valued && here, missing || !here
-		settled = settled && here && m.ready && m.listens == r.epoch
-	}
-	r.Log.Info().Int("epoch", r.epoch).Bool("undisturbed", settled).Msg("leading the run")
-	for _, m := range r.members {
-		if m.conn == nil {
-			r.lose(m, failure{closed, m.rank, fmt.Sprintf("peer %d was lost with the leader of the run", m.rank)})
-		}
-	}
-	r.reportEpoch()
-	switch {
-	case settled:
-		r.active = false
-		r.askKeepers()
-		r.record()
-	case !missing:
-		r.nextEpoch()
-	}
 }

@@ -24,8 +24,8 @@ func resuming(t *testing.T) *run {
 	w.active, w.epoch = true, 1
 	for rank := range 3 {
 		w.members = append(w.members, &member{
-			rank: rank, box: p.Partition.Box(iterate.Rank(rank)), valued: rank < 2, conn: rendezvous.NewConn(idle(t), 0),
-			out: make(chan rendezvous.Message, outbox), join: rendezvous.Join{Host: "h"}, informed: rank < 2, sweep: 70,
+			rank: rank, box: p.Partition.Box(iterate.Rank(rank)), valued: rank < 2,
+			caller: caller{conn: connection(1 + rank), join: rendezvous.Join{Host: "h"}}, informed: rank < 2, sweep: 70,
 		})
 	}
 	w.open = []*Loss{{Rank: 2}}
@@ -35,16 +35,6 @@ func resuming(t *testing.T) *run {
 // held is what a survivor has of some iterates: its own values, and those of another peer.
 func held(of iterate.Rank, k ...iterate.Iteration) *buddy.Holding {
 	return &buddy.Holding{Own: k, Others: map[iterate.Rank][]iterate.Iteration{of: k}}
-}
-
-// next returns the newest message to a peer, nil if there is none.
-func (m *member) next() rendezvous.Message {
-	select {
-	case msg := <-m.out:
-		return msg
-	default:
-		return nil
-	}
 }
 
 func (r *run) enter(holdings ...*buddy.Holding) {
@@ -58,7 +48,7 @@ func TestResumption(t *testing.T) {
 	r := resuming(t)
 	r.enter(held(2, 40, 60), held(0, 40, 60), nil)
 	want := rendezvous.Capture{Number: -1, Copy: &rendezvous.Copy{Rank: 2, Iterate: 60}}
-	require.Equal(t, want, r.members[0].next())
+	require.Equal(t, want, r.next(r.members[0]))
 	require.False(t, r.members[2].assigned, "the copy has not arrived")
 	require.True(t, r.members[1].assigned, "it can connect meanwhile")
 	require.True(t, r.resumption.awaits(r.members[0]))
@@ -73,7 +63,7 @@ func TestResumption(t *testing.T) {
 	require.False(t, r.members[2].assigned, "none of these is the copy")
 	r.receiveCopy(r.members[0], &rendezvous.Captured{Number: -1, Copy: want.Copy, State: []byte{7}}, values)
 	for rank, m := range r.members {
-		w := m.next().(*workload)
+		w := r.next(m).(*workload)
 		require.EqualValues(t, 60, w.assign.Resume.Iterate)
 		require.False(t, w.assign.Resume.Again)
 		require.EqualValues(t, 1000, w.assign.MaxSweeps, "the iterate's sweeps count")
@@ -98,7 +88,7 @@ func TestRunBeginsAgain(t *testing.T) {
 			continue
 		}
 		for _, m := range r.members {
-			w := m.next().(*workload)
+			w := r.next(m).(*workload)
 			require.Equal(t, &rendezvous.Resume{Again: true}, w.assign.Resume)
 			require.False(t, w.assign.Initial)
 		}
@@ -131,9 +121,8 @@ func TestMissingCopy(t *testing.T) {
 func TestBoundOnSweepsAfterALossInATimeStep(t *testing.T) {
 	r := resuming(t)
 	r.Recover, r.Captures = rendezvous.RecoverLocal, nil
-	s, _ := stepsOf(t, 3, nil)
-	r.series = s
+	r.inTime = true
 	r.members[2].valued = true
 	r.enter(nil, nil, nil)
-	require.EqualValues(t, 1000, r.members[0].next().(*workload).assign.MaxSweeps)
+	require.EqualValues(t, 1000, r.next(r.members[0]).(*workload).assign.MaxSweeps)
 }

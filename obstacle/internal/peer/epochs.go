@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
@@ -153,11 +155,21 @@ func (e *endpoint) connect(ctx context.Context, to []iterate.Rank) error {
 		m := e.assign.Members[n]
 		all.Go(func() {
 			if err := e.node.Connect(ctx, nodeName(m.Rank, e.epoch), m.Control); err != nil {
-				errs[i] = fmt.Errorf("cannot connect to peer %d on %s at %s: %w", m.Rank, m.Host, m.Control, err)
+				errs[i] = unconnected(&m, e.p.timeout(), err)
 			}
 		})
 	}
 	all.Wait()
 	e.noteComparisons(to)
 	return errors.Join(errs...)
+}
+
+// unconnected returns the error of a neighbour to which no connection was opened.
+func unconnected(m *rendezvous.Member, timeout time.Duration, err error) error {
+	remedy := ""
+	if errors.Is(err, context.DeadlineExceeded) {
+		remedy = fmt.Sprintf("; connecting takes up to six round trips, and twice the %v of --peer-timeout at most: give more "+
+			"where round trips take seconds, and else let TCP pass between the hosts", timeout)
+	}
+	return fmt.Errorf("cannot connect to peer %d on %s at %s: %w%s", m.Rank, m.Host, m.Control, err, remedy)
 }
