@@ -33,6 +33,7 @@ var decisions = map[string][]string{
 		"member.go", "move.go", "ownership.go", "recover.go", "recut.go", "replace.go", "resume.go", "roster.go",
 		"sample.go", "silence.go", "state.go", "takeover.go", "workload.go",
 	},
+	"obstacle/internal/peer": {"effect.go", "member.go", "search.go"},
 }
 
 // settingsFile names the file whose declarations decisions may use, too.

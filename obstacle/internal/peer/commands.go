@@ -103,16 +103,19 @@ func closed(c <-chan struct{}) bool {
 func (p *peer) receive(ctx context.Context) {
 	defer close(p.commands.bye)
 	defer p.leader.end()
-	for conn := p.leader.now(); conn != nil; conn = p.findLeader(ctx) {
-		p.in = conn
-		if p.receiveFrom(conn); p.commands.ended || closed(p.commands.lost) {
+	for p.in = p.leader.now(); ; {
+		if p.receiveFrom(ctx, p.in); p.commands.ended || closed(p.commands.lost) {
+			return
+		}
+		if !p.findLeader(ctx) {
+			p.commands.alone = p.member.why
 			return
 		}
 	}
 }
 
 // receiveFrom receives the messages of one connection until Bye or an error.
-func (p *peer) receiveFrom(conn *rendezvous.Conn) {
+func (p *peer) receiveFrom(ctx context.Context, conn *rendezvous.Conn) {
 	c := p.commands
 	for {
 		m, err := conn.Receive(rendezvous.KindAssign, rendezvous.KindStart, rendezvous.KindStop, rendezvous.KindLost,
@@ -138,6 +141,7 @@ func (p *peer) receiveFrom(conn *rendezvous.Conn) {
 		case rendezvous.Stop:
 			closeOnce(c.stop)
 		case rendezvous.Lost:
+			p.step(ctx, event{message: m})
 			if !closed(c.lost) {
 				c.why = m
 				close(c.lost)
@@ -156,15 +160,12 @@ func (p *peer) receiveFrom(conn *rendezvous.Conn) {
 		case rendezvous.Host:
 			p.host(m.Rank)
 		case rendezvous.Keep:
-			p.keep(conn, m)
+			p.step(ctx, event{keeps: p.keep(conn, m)})
 		case rendezvous.Term:
-			if p.leader.adopt(m.Term) {
-				_ = conn.CloseWhenDead(p.silence())
-				p.log.Debug().Uint64("term", uint64(m.Term.Number)).Msg("another process can lead the run")
-			}
-			p.keeping.adopt(m.Term)
+			p.step(ctx, event{message: m})
 		case rendezvous.Record:
 			p.keeping.take(&m)
+			p.step(ctx, event{message: m})
 		case rendezvous.Held:
 			if p.hold(m) != nil {
 				conn.Close()

@@ -37,8 +37,8 @@ func (stream) LocalAddr() net.Addr              { return &net.TCPAddr{} }
 func (stream) SetWriteDeadline(time.Time) error { return nil }
 func (stream) SetReadDeadline(time.Time) error  { return nil }
 
-// member lets a peer handle the bytes that the leader of its run sends after a Welcome, and prepare the work that they hold.
-func member(t *testing.T, welcome, b []byte, rank int) {
+// receives lets a peer handle the bytes that the leader of its run sends after a Welcome, and prepare the work that they hold.
+func receives(t *testing.T, welcome, b []byte, rank int) {
 	m, err := rendezvous.Decode(rendezvous.KindWelcome, welcome)
 	if err != nil {
 		return
@@ -53,7 +53,7 @@ func member(t *testing.T, welcome, b []byte, rank int) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	p.process, p.in = ended, conn // peers that it is asked to run end at once
-	p.receiveFrom(conn)
+	p.receiveFrom(ended, conn)
 	p.hosted.Wait()
 	select {
 	case work := <-p.commands.work:
@@ -146,5 +146,5 @@ func FuzzMember(f *testing.F) {
 		rendezvous.Term{Term: register.Term{Number: most, Epoch: most, Leader: "x", Keepers: []string{"a", "b", "c"}}},
 		rendezvous.Record{Term: register.Term{Number: most}, Losses: []byte("[null]")},
 		rendezvous.Held{Rank: 1, Step: most, Box: half}, rendezvous.Bye{Early: true})...)
-	f.Fuzz(func(t *testing.T, welcome, b []byte, rank int8) { member(t, welcome, b, int(rank)) })
+	f.Fuzz(func(t *testing.T, welcome, b []byte, rank int8) { receives(t, welcome, b, int(rank)) })
 }

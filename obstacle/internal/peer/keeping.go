@@ -33,14 +33,15 @@ type keeping struct {
 	err      error              // of leading, valid after done is closed
 }
 
-// keep makes this peer a keeper, unless it is one already, and sends the leader its address.
-func (p *peer) keep(conn *rendezvous.Conn, m rendezvous.Keep) {
+// keep makes this peer a keeper, unless it is one already, and sends the leader its address, which it returns. It
+// returns "" if the peer cannot be one.
+func (p *peer) keep(conn *rendezvous.Conn, m rendezvous.Keep) string {
 	k := &p.keeping
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if p.Bound {
 		_ = conn.Send(rendezvous.Keeping{})
-		return
+		return ""
 	}
 	if k.keeper == nil {
 		identity, err := p.Identity.WithListener(m.Listener)
@@ -51,7 +52,7 @@ func (p *peer) keep(conn *rendezvous.Conn, m rendezvous.Keep) {
 		if err != nil {
 			p.log.Warn().Err(err).Msg("this peer cannot keep the register of the run")
 			_ = conn.Send(rendezvous.Keeping{})
-			return
+			return ""
 		}
 		name, _ := os.Hostname()
 		k.keeper = keep.New(p.ways(l.Addr()), p.Identity, rendezvous.Join{Rank: -1, Host: name, Pid: os.Getpid()},
@@ -61,6 +62,7 @@ func (p *peer) keep(conn *rendezvous.Conn, m rendezvous.Keep) {
 			func(text string) { p.log.Debug().Msg(text) }, k.admit) // peers that search for the leader give up often
 	}
 	_ = conn.Send(rendezvous.Keeping{Address: k.keeper.Address()})
+	return k.keeper.Address()
 }
 
 // listenForVotes listens at a port of the range of this peer.
@@ -92,26 +94,25 @@ func (k *keeping) admit(conn *rendezvous.Conn, j rendezvous.Join) {
 	})
 }
 
-// adopt accepts a decided term that came from its leader, which this process therefore reaches.
-func (k *keeping) adopt(t register.Term) {
+// adopt accepts a decided term.
+func (k *keeping) adopt(l learn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.keeper == nil {
 		return
 	}
-	if k.keeper.Adopt(t); k.keeper.Newest().Leader == t.Leader {
+	if k.keeper.Adopt(l.term); l.leader && k.keeper.Newest().Leader == l.term.Leader {
 		k.keeper.LeaderReached(true)
 	}
 }
 
-// newest returns the newest term that the keeper, if there is one, or the caller knows.
-func (k *keeping) newest(known register.Term) register.Term {
+// newest returns the newest term that the keeper knows, zero if there is none.
+func (k *keeping) newest() register.Term {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.keeper == nil {
-		return known
+		return register.Term{}
 	}
-	k.keeper.Adopt(known)
 	return k.keeper.Newest()
 }
 
@@ -164,47 +165,16 @@ func (k *keeping) leaderReached(is bool) {
 	}
 }
 
-// turn reports whether this process should propose itself, some time after the leader of a term was lost. The keepers
-// do so one after the other, in the order of the term.
-func (k *keeping) turn(lost *register.Term, since time.Duration) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.keeper == nil || k.record == nil || k.done != nil || k.keeper.Newest().Number > lost.Number {
-		return false
-	}
-	before := 0 // keepers
-	for _, address := range lost.Keepers {
-		if address == k.keeper.Address() {
-			return since >= time.Duration(before)*turnTime
-		}
-		if address != lost.Leader {
-			before++
-		}
-	}
-	return false
-}
-
-// propose proposes this process as the leader after a term. If the keepers agree, it begins to lead.
-func (k *keeping) propose(ctx context.Context, p *peer, lost register.Term) {
-	self := k.keeper.Address()
-	want := register.Term{Number: lost.Number + 1, Epoch: lost.Epoch, Leader: self, Keepers: []string{self}}
-	for _, address := range lost.Keepers {
-		if address != lost.Leader && address != self {
-			want.Keepers = append(want.Keepers, address)
-		}
-	}
-	want.Keepers = want.Keepers[:len(want.Keepers)-(len(want.Keepers)+1)%2]
-	within, cancel := context.WithTimeout(ctx, max(voteTime, attemptTime(p.suspect())))
+// propose returns the term that the keepers have decided, zero if they have not agreed.
+func (k *keeping) propose(ctx context.Context, e propose) *register.Term {
+	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
-	t, err := k.keeper.Propose(within, lost, want)
+	t, err := k.keeper.Propose(ctx, e.base, e.want)
 	if err != nil {
-		p.log.Debug().Err(err).Msg("the keepers have not agreed")
-		return
+		k.log.Debug().Err(err).Msg("the keepers have not agreed")
+		return &register.Term{}
 	}
-	p.leader.adopt(t)
-	if t.Leader == self {
-		k.lead(p, t)
-	}
+	return &t
 }
 
 // lead leads the run in this process, in a goroutine that may go on after the end of this peer.

@@ -31,7 +31,7 @@ func TestKeeperVotesForItsLeaderOnly(t *testing.T) {
 		require.NoError(t, err)
 		return m.(rendezvous.Vote).Message.Kind
 	}
-	k.adopt(term)
+	k.adopt(learn{term, true})
 	require.Equal(t, register.Refuse, ask(1))
 	k.leaderReached(false)
 	require.Equal(t, register.Promise, ask(2))

@@ -180,7 +180,7 @@ func one(ctx context.Context, o *Options) (again bool, err error) {
 		o.Log.Debug().Err(err).Msg("a dead connection to the launcher will be detected late")
 	}
 	err = p.run(ctx)
-	o.Others = p.leader.newest().Keepers
+	o.Others = p.keepers()
 	if err == nil {
 		p.leader.close() // if this process leads, it waits for that
 	}
@@ -279,6 +279,10 @@ type peer struct {
 	comparedInVain bool         // see noteComparisons
 	settled        atomic.Int64 // newest epoch for which the peer is ready to relax
 	keeping        keeping
+	member         *member
+	deciding       sync.Mutex      // guards member
+	inputs         chan input      // for member
+	joined         time.Time       // zero of its time
 	process        context.Context // in which this process may run other peers, and lead the run
 }
 
@@ -288,6 +292,7 @@ func newPeer(o Options, conn *rendezvous.Conn, w rendezvous.Welcome) *peer {
 	}
 	return &peer{
 		Options: o, leader: newLeader(conn), welcome: w, commands: newCommands(w.Epoch),
+		member: newMember(&w.Spec), inputs: make(chan input, 1), joined: time.Now(),
 		copies: copies{store: buddy.Store{Allocate: host.Array}}, ends: newEnds(),
 		log: o.Log.With().Int("rank", w.Rank).Logger(),
 	}
