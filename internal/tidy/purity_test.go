@@ -33,14 +33,14 @@ var decisions = map[string][]string{
 		"member.go", "move.go", "ownership.go", "recover.go", "recut.go", "replace.go", "resume.go", "roster.go",
 		"sample.go", "silence.go", "state.go", "takeover.go", "workload.go",
 	},
-	"obstacle/internal/peer": {"effect.go", "member.go", "search.go"},
+	"obstacle/internal/peer": {"effect.go", "entering.go", "member.go", "search.go", "working.go"},
 }
 
 // settingsFile names the file whose declarations decisions may use, too.
 const settingsFile = "plan.go"
 
 // shellModules lists modules that decisions may not import: they print, or keep state.
-var shellModules = []string{zerolog, "obstacle/internal/keep", "p2psap/driver"}
+var shellModules = []string{"github.com/rs/zerolog", "obstacle/internal/keep", "p2psap/driver"}
 
 // refused reports whether a function reads a clock or the global random source, or prints.
 func refused(pkg, name string) bool {

@@ -63,7 +63,6 @@ func (p *peer) resume(w *work) error {
 	if r == nil {
 		return nil
 	}
-	p.values.abandon(w.assign.Epoch) // it must not keep iterates that follow the one from which this epoch goes on
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r.Again {

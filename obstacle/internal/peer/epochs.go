@@ -10,125 +10,41 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// errNextEpoch ends the work of an epoch because a newer one begins.
-var errNextEpoch = errors.New("a newer epoch begins")
-
-// epoch is one epoch of a run, at this peer: work, and an endpoint that is connected to the neighbours.
+// epoch is one epoch of a run, at this peer, from the opening of its endpoint to the end of the work in it.
 type epoch struct {
 	*endpoint
-	work *work
-	ctx  context.Context // ends when a newer epoch begins
-	err  error           // why the peer cannot take part
+	work    *work           // nil before it was accepted
+	ctx     context.Context // ends when a newer epoch begins
+	cancel  func()
+	unhook  func() bool // from the end of the context of the peer
+	runner  *runner.Runner
+	relaxed bool
+	result  runner.Result
+	failure error           // of the relaxation
+	others  <-chan struct{} // closed when no other peer of this process relaxes
 }
 
-// follow enters one epoch after the other and passes it on, until ctx ends. While it enters, an asynchronous run of the
-// epoch before goes on.
-func (p *peer) follow(ctx context.Context, end *endpoint, out chan<- *epoch) {
-	var entered *epoch // the newest that was passed on, in which the peer relaxes, or is about to
-	for {
-		at := end.epoch
-		newer := p.commands.after(at)
-		within, cancel := context.WithCancel(ctx)
-		go func() {
-			select {
-			case <-newer:
-			case <-within.Done():
-			}
-			cancel()
-		}()
-		e, err := p.enter(within, end)
-		if err != nil {
-			e = &epoch{endpoint: end, err: err}
-		}
-		if within.Err() == nil {
-			p.values.abandon(end.epoch)
-			select {
-			case out <- e:
-				entered = e
-			case <-within.Done():
-				end.abort()
-			}
-		} else {
-			end.abort()
-		}
-		select {
-		case <-newer:
-		case <-ctx.Done():
-			cancel()
-			return
-		}
-		cancel()
-		p.endOrGoOn(entered, p.commands.lostRanks())
-		p.copies.endEpoch(at)
-		if end, err = p.listenAgain(p.commands.newest()); err != nil {
-			select {
-			case out <- &epoch{err: err}:
-			case <-ctx.Done():
-			}
-			return
-		}
-	}
+func (p *peer) newEpoch(end *endpoint) *epoch {
+	e := &epoch{endpoint: end}
+	e.ctx, e.cancel = context.WithCancel(p.running)
+	return e
 }
 
-// endOrGoOn ends the relaxation of an epoch if it stops as soon as the given peers are lost. The launcher waits for the
-// repair of their blocks before it gives work to a peer that relaxes on.
-func (p *peer) endOrGoOn(e *epoch, lost []int) {
-	switch {
-	case e == nil || e.err != nil:
-	case e.stops(p.welcome.Rank, lost):
-		p.values.abandon(p.commands.newest())
-	default:
-		p.log.Debug().Ints("lost", lost).Msg("relaxing on until the next epoch begins")
-	}
-}
-
-// listenAgain opens the endpoint of a later epoch and reports it. If there are too few ports for two endpoints, it first
-// ends the epoch before.
-func (p *peer) listenAgain(number int) (*endpoint, error) {
+// open opens the endpoint of a later epoch and reports it.
+func (p *peer) open(number int) (*epoch, error) {
 	end, err := p.listen(number)
 	if err != nil {
-		p.values.abandon(number)
-		if end, err = p.listen(number); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 	p.ends.suspend() // what follows the report belongs to the new epoch
-	if err := end.report(); err != nil {
+	if end.report() != nil {
 		end.abort()
 		return nil, errLauncherLeft
 	}
-	return end, nil
-}
-
-// enter waits for the work of an epoch, repairs the block if the peer has no values for it, and connects to the
-// neighbours.
-func (p *peer) enter(ctx context.Context, end *endpoint) (*epoch, error) {
-	for {
-		select {
-		case w := <-p.commands.work:
-			switch {
-			case w.err != nil:
-				return nil, w.err
-			case w.assign.Epoch != end.epoch:
-				continue
-			}
-			end.assign = &w.assign
-			if err := p.resume(w); err != nil {
-				return nil, err
-			}
-			if _, box := p.values.held(); w.assign.Repair != nil && box != p.box() {
-				if err := p.repair(ctx, end, w); err != nil {
-					return nil, err
-				}
-			}
-			e := &epoch{endpoint: end, work: w, ctx: ctx}
-			return e, end.connect(ctx, e.links())
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
+	return p.newEpoch(end), nil
 }
 
 // links returns the ranks of the peers that this one has sessions with.

@@ -18,91 +18,31 @@ import (
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// work relaxes in one epoch. If that is the last, it sends the block and the result, and waits until the launcher ends
-// the run, since other peers may still need its last messages. An error means that the run failed. errNextEpoch means
-// that a newer epoch begins.
-func (p *peer) work(ctx context.Context, e *epoch) error {
-	defer p.arrays.Return()
-	defer e.abort() // the launcher sends Bye when it has every result, so no peer needs messages in transit
-	c := p.commands
-	ended := context.AfterFunc(ctx, e.abort) // without a launcher there is no need to wait for other peers
-	defer ended()
-	lost := make(chan struct{})
-	defer close(lost)
-	go func() {
-		select {
-		case <-c.lost:
-			e.abort() // ends every blocking call
-		case <-lost:
-		}
-	}()
-	if p.idle == 0 {
-		p.idle = host.PeakBytes()
-	}
-	r, err := p.prepare(e)
-	switch {
-	case err != nil && e.ctx.Err() != nil && ctx.Err() == nil:
-		return errNextEpoch
-	case err != nil && closed(c.lost) && p.values.known():
-		return p.surrender()
-	case err != nil:
-		return err
-	}
-	defer r.Close()
-	defer e.abort()
+// announce begins the time steps of an epoch, and tells the leader that this peer is ready to relax.
+func (p *peer) announce(e *epoch) error {
 	if e.beginSteps() != nil {
 		return errNextEpoch
 	}
 	p.settled.Store(int64(e.assign.Epoch))
-	if err := p.leader.Send(rendezvous.Ready{Epoch: e.assign.Epoch}); err != nil {
+	if p.leader.Send(rendezvous.Ready{Epoch: e.assign.Epoch}) != nil {
 		return errLauncherLeft
 	}
-	if e.assign.Epoch == 0 {
-		if err := c.awaitStart(); err != nil {
-			return err
-		}
-	}
-	err = p.iterate(ctx, e, r)
-	if errors.Is(err, errNextEpoch) {
-		all := e.sessions()
-		for i := range all {
-			p.former.sent.AddSession(&all[i])
-		}
-	}
-	return err
+	return nil
 }
 
-// iterate runs a runner, and does what follows the end of its run.
-func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
-	c := p.commands
-	if e.assign.Resume != nil {
-		p.former.sweeps = 0 // those of the iterate count
-	}
-	if p.former.sweeps = max(p.former.sweeps, e.assign.Sweeps); p.began.IsZero() {
-		p.began, p.used = time.Now(), host.CPUTime()
-	}
-	p.former.seconds = time.Since(p.began).Seconds()
-	former := p.former.sent
-	reporting, endReports := context.WithCancel(ctx)
+// relax relaxes in an epoch. It returns errNextEpoch, and keeps the values, if the relaxation was abandoned.
+func (p *peer) relax(e *epoch) error {
+	r := e.runner
+	reporting, endReports := context.WithCancel(p.running)
 	defer endReports()
-	if e.p.welcome.Spec.Reports {
+	if p.welcome.Spec.Reports {
+		former := p.former.sent
 		go p.sendEvery(reporting, launch.StatusEvery, func() rendezvous.Message {
 			return rendezvous.Sessions{Sessions: e.sessions(), Former: former, Account: p.account(e.assign)}
 		})
 	}
-	if before := p.progress.Load(); before != nil { // its residual is that of the epoch before
-		now := *before
-		now.Residual = math.NaN()
-		p.progress.Store(&now)
-	}
-	p.values.continueFrom(iterate.Iteration(p.former.sweeps))
-	if !p.values.begin(r, e.assign.Epoch) {
-		return errNextEpoch
-	}
-	p.others.begin()
-	res, err := r.Run(ctx)
-	over := p.others.end()
-	endReports()
+	res, err := r.Run(p.running)
+	e.others = p.others.end()
 	if errors.Is(err, runner.ErrAbandoned) {
 		u := solutionOf(r)
 		p.copies.freeze(u)
@@ -110,90 +50,73 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 		p.values.keep(u, r.Box(), r.Progress())
 		return errNextEpoch
 	}
-	if closed(c.bye) {
-		p.values.keep(nil, r.Box(), r.Progress())
-		return errLauncherLeft
-	}
+	e.result, e.failure = res, err
 	p.log.Info().Uint64("sweeps", uint64(res.Sweeps)).Float64("residual", res.Residual).Str("method_about", r.Method()).
 		Err(err).Msg("iterated")
-	out := account(&res, err)
-	if err != nil && closed(c.lost) {
-		out.Error, out.Lost = c.why.Why, c.why.Rank
+	return err
+}
+
+// beginToRelax sets what the relaxation in an epoch changes.
+func (p *peer) beginToRelax(e *epoch) {
+	if e.assign.Resume != nil {
+		p.former.sweeps = 0 // those of the iterate count
 	}
-	if err == nil {
-		select { // what follows takes the processor from peers that pass the verdict on
-		case <-over:
-		case <-c.after(e.assign.Epoch):
-		case <-c.bye:
-		case <-c.lost:
-		}
+	if p.former.sweeps = max(p.former.sweeps, e.assign.Sweeps); p.began.IsZero() {
+		p.began, p.used = time.Now(), host.CPUTime()
+	}
+	p.former.seconds = time.Since(p.began).Seconds()
+	if before := p.progress.Load(); before != nil { // its residual is that of the epoch before
+		now := *before
+		now.Residual = math.NaN()
+		p.progress.Store(&now)
+	}
+	p.values.continueFrom(iterate.Iteration(p.former.sweeps))
+	p.values.begin(e.runner)
+	p.others.begin()
+	e.relaxed = true
+}
+
+// keepAnswer keeps the values of an epoch, and makes the answer of them. If the run has failed, the answer has the reason.
+func (p *peer) keepAnswer(e *epoch, lost *rendezvous.Lost) {
+	out := account(&e.result, e.failure)
+	if e.failure != nil && lost != nil {
+		out.Error, out.Lost = lost.Why, lost.Rank
 	}
 	p.describe(&out, e)
-	out.Points, out.Method = r.Box().Points(), r.Method()
-	p.former.add(&res)
-	return p.deliver(p.answer(r, out), c.after(e.assign.Epoch))
+	out.Points, out.Method = e.runner.Box().Points(), e.runner.Method()
+	p.former.add(&e.result)
+	p.answer = p.answerOf(e.runner, out)
 }
 
-// deliver sends an answer, after the ends of all time steps, and waits until the launcher ends the run, or begins a newer
-// epoch. If another process leads the run meanwhile, it sends the answer again.
-func (p *peer) deliver(send func(*rendezvous.Conn) error, newer <-chan struct{}) error {
-	c := p.commands
-	var to *rendezvous.Conn // that has the answer
-	for {
-		conn, changed := p.leader.current()
-		all, progress := p.ends.sent(conn)
-		lost := c.lost
-		if all || closed(lost) {
-			progress, lost = nil, nil
-			if to != conn && send(conn) != nil {
-				conn.Close() // receive notices it, too
-			}
-			to = conn
-		}
-		// The launcher may be stopped for any time, so only the end of the connection bounds this wait.
-		select {
-		case <-newer:
-			return errNextEpoch
-		case <-c.bye:
-			return p.ended()
-		case <-changed:
-		case <-progress:
-		case <-lost:
-		}
-	}
-}
-
-// ended returns the error of a peer that has sent its answer, when the connection to the launcher has ended.
-func (p *peer) ended() error {
-	c := p.commands
-	switch {
-	case closed(c.lost):
-		out := &ReportedError{Text: c.why.Why}
-		if c.why.CutOff {
-			out.cause = ErrCutOff
-		}
-		return out
-	case !c.ended:
-		return errLauncherLeft
-	}
-	return nil
-}
-
-// surrender sends the values that this peer has when the run has failed between two epochs.
-func (p *peer) surrender() error {
-	c := p.commands
+// surrender makes an answer of the values that this peer has when the run has failed between two epochs.
+func (p *peer) surrender(s surrender) {
 	u, box := p.values.held()
-	if u == nil {
-		return errors.New(c.why.Why)
-	}
 	out := rendezvous.Result{
-		Epoch: c.newest(), Reason: launch.Failed, Error: c.why.Why, Lost: c.why.Rank, Residual: nullable.NaN(),
+		Epoch: s.epoch, Reason: launch.Failed, Error: s.why.Why, Lost: s.why.Rank, Residual: nullable.NaN(),
 		Points: len(u), Sweeps: p.former.sweeps, Seconds: p.former.seconds, Relaxed: p.former.relaxed,
 		Sessions: []rendezvous.Session{}, PeakBytes: host.PeakBytes(), Processors: p.processors,
 	}
-	return p.deliver(func(conn *rendezvous.Conn) error {
+	p.answer = func(conn *rendezvous.Conn) error {
 		return errors.Join(sendBlock(conn, rendezvous.StreamSolution, p.balanced, box, u), conn.Send(out))
-	}, nil)
+	}
+}
+
+// drain returns when the ends of all time steps have been sent to the leader. It returns an error if another process leads
+// before that, or a newer epoch begins.
+func (p *peer) drain(ctx context.Context, to leading) error {
+	for {
+		all, progress := p.ends.sent(to.conn)
+		if all {
+			return nil
+		}
+		select {
+		case <-progress:
+		case <-to.replaced:
+			return errLauncherLeft
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // describe sets the fields of a result that describe the process and the endpoint, and adds former epochs.
@@ -251,9 +174,9 @@ func lostRank(err error) int {
 // largeBox is the number of points from which freeMethod collects garbage.
 const largeBox = 1 << 20
 
-// answer returns a function that sends the block, or writes it to shared memory, and then sends the result. The peer
+// answerOf returns a function that sends the block, or writes it to shared memory, and then sends the result. The peer
 // keeps the block, from which it goes on if another one is lost before the end.
-func (p *peer) answer(r *runner.Runner, out rendezvous.Result) func(*rendezvous.Conn) error {
+func (p *peer) answerOf(r *runner.Runner, out rendezvous.Result) func(*rendezvous.Conn) error {
 	box, n, planes := r.Box(), p.welcome.Spec.N, p.welcome.Spec.Balance
 	var dst []float64 // the shared memory; nil: none
 	if p.Answer != nil {

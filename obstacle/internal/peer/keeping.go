@@ -33,14 +33,12 @@ type keeping struct {
 	err      error              // of leading, valid after done is closed
 }
 
-// keep makes this peer a keeper, unless it is one already, and sends the leader its address, which it returns. It
-// returns "" if the peer cannot be one.
-func (p *peer) keep(conn *rendezvous.Conn, m rendezvous.Keep) string {
+// keep makes this peer a keeper, unless it is one already, and returns its address, "" if it cannot be one.
+func (p *peer) keep(m rendezvous.Keep) string {
 	k := &p.keeping
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if p.Bound {
-		_ = conn.Send(rendezvous.Keeping{})
 		return ""
 	}
 	if k.keeper == nil {
@@ -51,7 +49,6 @@ func (p *peer) keep(conn *rendezvous.Conn, m rendezvous.Keep) string {
 		}
 		if err != nil {
 			p.log.Warn().Err(err).Msg("this peer cannot keep the register of the run")
-			_ = conn.Send(rendezvous.Keeping{})
 			return ""
 		}
 		name, _ := os.Hostname()
@@ -61,7 +58,6 @@ func (p *peer) keep(conn *rendezvous.Conn, m rendezvous.Keep) string {
 		k.server = rendezvous.Serve(l, identity, p.cut.Peers(), p.timeout(),
 			func(text string) { p.log.Debug().Msg(text) }, k.admit) // peers that search for the leader give up often
 	}
-	_ = conn.Send(rendezvous.Keeping{Address: k.keeper.Address()})
 	return k.keeper.Address()
 }
 

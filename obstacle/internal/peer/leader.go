@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
@@ -127,7 +126,7 @@ func (p *peer) askAll(ctx context.Context, a ask) (*rendezvous.Conn, string, err
 	answers := make(chan answer)
 	for _, address := range a.addresses {
 		go func() {
-			conn, err := p.goBack(ctx, address, a.silence)
+			conn, err := p.goBack(ctx, address, a)
 			answers <- answer{conn, address, err}
 		}()
 	}
@@ -156,7 +155,7 @@ func (p *peer) askAll(ctx context.Context, a ask) (*rendezvous.Conn, string, err
 }
 
 // goBack asks a process for the place that this peer has in the run.
-func (p *peer) goBack(ctx context.Context, address string, silence time.Duration) (*rendezvous.Conn, error) {
+func (p *peer) goBack(ctx context.Context, address string, a ask) (*rendezvous.Conn, error) {
 	c, err := rendezvous.Dial(ctx, askTime, address)
 	if err != nil {
 		return nil, err
@@ -166,10 +165,10 @@ func (p *peer) goBack(ctx context.Context, address string, silence time.Duration
 	defer stop()
 	name, _ := os.Hostname()
 	_, err = conn.Join(p.Identity, rendezvous.Join{
-		Rank: p.welcome.Rank, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(p.Listen), Standing: p.standing(),
+		Rank: p.welcome.Rank, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(p.Listen), Standing: p.standing(a.epoch),
 	}, max(leadTime, p.timeout()))
 	if err == nil {
-		err = conn.CloseWhenDead(silence)
+		err = conn.CloseWhenDead(a.silence)
 	}
 	if err != nil {
 		conn.Close()
@@ -178,11 +177,11 @@ func (p *peer) goBack(ctx context.Context, address string, silence time.Duration
 	return conn, nil
 }
 
-// standing returns the state of this peer for a process that begins to lead. The peer ends no time step before that
+// standing returns the state of this peer, which knows an epoch, for a process that begins to lead. The peer ends no time step before that
 // process asks for the ends of steps.
-func (p *peer) standing() *rendezvous.Standing {
+func (p *peer) standing(epoch int) *rendezvous.Standing {
 	s := &rendezvous.Standing{
-		Epoch: p.commands.newest(), Valued: p.values.known(), Sweep: uint64(p.values.progress().Sweep),
+		Epoch: epoch, Valued: p.values.known(), Sweep: uint64(p.values.progress().Sweep),
 		Cluster: p.welcome.Cluster, Steps: p.ends.freeze(),
 	}
 	s.Settled = p.settled.Load() == int64(s.Epoch)

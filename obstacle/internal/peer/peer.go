@@ -180,32 +180,34 @@ func one(ctx context.Context, o *Options) (again bool, err error) {
 		o.Log.Debug().Err(err).Msg("a dead connection to the launcher will be detected late")
 	}
 	err = p.run(ctx)
-	o.Others = p.keepers()
+	m := p.member
+	o.Others = m.term.Keepers
 	if err == nil {
 		p.leader.close() // if this process leads, it waits for that
 	}
-	if wrong := p.keeping.end(); wrong != nil && (err == nil || p.commands.moved) {
+	moved := m.bye != nil && m.bye.Moved
+	if wrong := p.keeping.end(); wrong != nil && (err == nil || moved) {
 		return false, wrong
 	}
-	if c := p.commands; o.Over != nil && err == nil && c.ended && !c.moved {
-		o.Over(!c.early)
+	if o.Over != nil && err == nil && !moved {
+		o.Over(!m.bye.Early)
 	}
 	if _, reported := errors.AsType[*ReportedError](err); reported || err == nil {
 		return false, err
 	}
-	if p.commands.moved {
+	if moved {
 		o.Log.Info().Int("rank", w.Rank).Msg("another process runs this part of the grid now")
 		return false, nil
 	}
 	if errors.Is(err, errLauncherLeft) {
 		left := &ReportedError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote()), errLauncherLeft}
-		if closed(p.commands.bye) && errors.Is(p.commands.alone, errNobody) {
+		if errors.Is(m.why, errNobody) {
 			left.cause = fmt.Errorf("%w: %w", errLauncherLeft, errNobody)
 		}
-		return w.Spec.Recovers() && closed(p.commands.start), left
+		return w.Spec.Recovers() && m.started, left
 	}
 	text := oneLine(err)
-	failed := rendezvous.Result{Epoch: p.commands.newest(), Reason: launch.Failed, Error: text, Lost: lostRank(err)}
+	failed := rendezvous.Result{Epoch: m.epoch, Reason: launch.Failed, Error: text, Lost: lostRank(err)}
 	if p.leader.Send(failed) == nil {
 		var cause error
 		if unfit, is := errors.AsType[*UnfitError](err); is {
@@ -246,15 +248,12 @@ func oneLine(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-var errLauncherLeft = errors.New("the launcher has left")
-
 type peer struct {
 	Options
-	leader   *leader
-	in       *rendezvous.Conn // that receive reads
-	welcome  rendezvous.Welcome
-	log      zerolog.Logger
-	commands *commands
+	leader  *leader
+	in      *rendezvous.Conn // that receive reads
+	welcome rendezvous.Welcome
+	log     zerolog.Logger
 
 	spec       *file.Spec       // nil before the first work
 	problem    *problem.Problem // the same
@@ -279,11 +278,8 @@ type peer struct {
 	comparedInVain bool         // see noteComparisons
 	settled        atomic.Int64 // newest epoch for which the peer is ready to relax
 	keeping        keeping
-	member         *member
-	deciding       sync.Mutex      // guards member
-	inputs         chan input      // for member
-	joined         time.Time       // zero of its time
-	process        context.Context // in which this process may run other peers, and lead the run
+	*shell
+	process context.Context // in which this process may run other peers, and lead the run
 }
 
 func newPeer(o Options, conn *rendezvous.Conn, w rendezvous.Welcome) *peer {
@@ -291,8 +287,7 @@ func newPeer(o Options, conn *rendezvous.Conn, w rendezvous.Welcome) *peer {
 		o.Rail.Memory, o.Rail.Others = o.memory, true
 	}
 	return &peer{
-		Options: o, leader: newLeader(conn), welcome: w, commands: newCommands(w.Epoch),
-		member: newMember(&w.Spec), inputs: make(chan input, 1), joined: time.Now(),
+		Options: o, leader: newLeader(conn), welcome: w, shell: newShell(&o, &w),
 		copies: copies{store: buddy.Store{Allocate: host.Array}}, ends: newEnds(),
 		log: o.Log.With().Int("rank", w.Rank).Logger(),
 	}

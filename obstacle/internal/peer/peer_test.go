@@ -181,20 +181,3 @@ func TestAccount(t *testing.T) {
 	require.Equal(t, launch.Failed, failed.Reason)
 	require.Equal(t, 2, failed.Lost)
 }
-
-// A run that was lost right after Start still needs the block of this peer.
-func TestStartCountsBesideLost(t *testing.T) {
-	orders := func(closed ...string) *commands {
-		o := &commands{start: make(chan struct{}), lost: make(chan struct{}), bye: make(chan struct{}), why: rendezvous.Lost{Why: "peer 0 ended"}}
-		for _, c := range closed {
-			close(map[string]chan struct{}{"start": o.start, "lost": o.lost, "bye": o.bye}[c])
-		}
-		return o
-	}
-	for range 100 { // select chooses at random
-		require.NoError(t, orders("start", "lost").awaitStart())
-		require.NoError(t, orders("start", "lost", "bye").awaitStart())
-	}
-	require.EqualError(t, orders("lost").awaitStart(), "peer 0 ended")
-	require.Equal(t, errLauncherLeft, orders("bye").awaitStart())
-}

@@ -51,11 +51,12 @@ type search struct {
 	self     string        // address of this process as a keeper; "": it is none
 	record   bool          // this process has what it needs to lead the run
 	leads    bool          // this process has begun to lead the run
-	former   register.Term // whose leader was lost
+	base     register.Term // whose leader was lost
 	began    time.Duration // the search
 	round    int           // number of former attempts
 	deadline time.Duration // of pausing
 	why      error         // the last attempt has failed, while alone; nil: the peer has made none
+	conn     int           // number of former connections
 }
 
 // adopt accepts a decided term.
@@ -77,12 +78,12 @@ func (m *member) silence() time.Duration {
 }
 
 // leaderLost begins the search for another process that leads the run, unless there can be none, or the run has failed.
-func (m *member) leaderLost(over bool) {
-	if !m.lasting() || over || m.lost != nil {
-		m.contact = alone
+func (m *member) leaderLost() {
+	if !m.lasting() || m.over || m.lost != nil {
+		m.leaderGone()
 		return
 	}
-	m.former, m.began, m.round = m.term, m.now, 0
+	m.base, m.began, m.round = m.term, m.now, 0
 	m.warn("the leader of the run is lost: looking for the process that leads now", "term", m.term.Number)
 	m.add(learn{term: m.term})
 	m.add(reach{false})
@@ -95,15 +96,15 @@ func (m *member) attempt() {
 		m.ask()
 		return
 	}
-	want := register.Term{Number: m.former.Number + 1, Epoch: m.former.Epoch, Leader: m.self, Keepers: []string{m.self}}
-	for _, address := range m.former.Keepers {
-		if address != m.former.Leader && address != m.self {
+	want := register.Term{Number: m.base.Number + 1, Epoch: m.base.Epoch, Leader: m.self, Keepers: []string{m.self}}
+	for _, address := range m.base.Keepers {
+		if address != m.base.Leader && address != m.self {
 			want.Keepers = append(want.Keepers, address)
 		}
 	}
 	want.Keepers = want.Keepers[:len(want.Keepers)-(len(want.Keepers)+1)%2]
 	m.contact = proposing
-	m.add(propose{m.former, want, max(voteTime, attemptTime(m.suspect))})
+	m.add(propose{m.base, want, max(voteTime, attemptTime(m.suspect))})
 }
 
 func (m *member) nextRound() {
@@ -114,15 +115,15 @@ func (m *member) nextRound() {
 // turn reports whether this process should propose itself now. The keepers do so one after the other, in the order of
 // the term.
 func (m *member) turn() bool {
-	if m.self == "" || !m.record || m.leads || m.term.Number > m.former.Number {
+	if m.self == "" || !m.record || m.leads || m.term.Number > m.base.Number {
 		return false
 	}
 	before := 0 // keepers
-	for _, address := range m.former.Keepers {
+	for _, address := range m.base.Keepers {
 		if address == m.self {
 			return m.now-m.began >= time.Duration(before)*turnTime
 		}
-		if address != m.former.Leader {
+		if address != m.base.Leader {
 			before++
 		}
 	}
@@ -140,22 +141,30 @@ func (m *member) decided(t register.Term) {
 
 func (m *member) ask() {
 	m.contact = asking
-	m.add(ask{m.candidates(), attemptTime(m.suspect), m.silence()})
+	m.add(ask{m.candidates(), attemptTime(m.suspect), m.epoch, m.silence()})
 }
 
 // asked ends an attempt. The search ends if the run goes on without this peer, or if it has lasted too long.
-func (m *member) asked(f *found, over bool) {
+func (m *member) asked(f *found) {
 	if f.err == nil {
 		m.contact = connected
-		m.add(use{f.address})
+		m.conn++
 		m.add(reach{true})
+		m.add(use{f.address})
+		if m.leaves { // the process that leads now has to be asked again
+			m.add(send{rendezvous.Leave{}})
+		}
+		if m.task == answering {
+			m.deliver()
+		}
 		return
 	}
 	_, refused := errors.AsType[*rendezvous.RefusedError](f.err)
 	nobody := errors.Is(f.err, errNobody) && m.round > roundsOver
-	if refused || nobody || over || m.now-m.began > m.searchLimit() {
-		m.contact, m.why = alone, f.err
+	if refused || nobody || m.over || m.now-m.began > m.searchLimit() {
+		m.why = f.err
 		m.warn("no process that leads the run takes this peer back", "error", f.err)
+		m.leaderGone()
 		return
 	}
 	m.contact, m.deadline = pausing, m.now+searchTime
@@ -168,9 +177,9 @@ func attemptTime(suspect time.Duration) time.Duration { return min(askTime, cmp.
 // searchLimit bounds the search. It is not shorter than the process that leads then waits for peers to return.
 func (m *member) searchLimit() time.Duration { return max(leadTime, m.timeout, m.silence()) }
 
-// candidates returns the addresses of the processes that may lead the run after the former term.
+// candidates returns the addresses of the processes that may lead the run after a lost one.
 func (m *member) candidates() (out []string) {
-	for _, address := range slices.Concat([]string{m.term.Leader}, m.term.Keepers, m.former.Keepers) {
+	for _, address := range slices.Concat([]string{m.term.Leader}, m.term.Keepers, m.base.Keepers) {
 		if !slices.Contains(out, address) {
 			out = append(out, address)
 		}

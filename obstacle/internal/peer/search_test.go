@@ -24,14 +24,14 @@ func TestAttemptsToFindTheLeader(t *testing.T) {
 
 // led returns a member that a leader "a" leads, with keepers "a", "b" and "c".
 func led() *member {
-	m := newMember(&rendezvous.Spec{Suspect: 500 * time.Millisecond, PeerTimeout: 2 * time.Second})
+	m := newMember(&rendezvous.Welcome{Spec: rendezvous.Spec{Suspect: 500 * time.Millisecond, PeerTimeout: 2 * time.Second}}, true)
 	m.step(0, event{message: rendezvous.Term{Term: register.Term{Number: 3, Leader: "a", Keepers: []string{"a", "b", "c"}}}})
 	return m
 }
 
 // The newest term may have one keeper, since the next one takes a moment. Only the first one with several is announced.
 func TestTerms(t *testing.T) {
-	m := newMember(&rendezvous.Spec{Suspect: time.Second})
+	m := newMember(&rendezvous.Welcome{Spec: rendezvous.Spec{Suspect: time.Second}}, true)
 	several, one := []string{"a", "b", "c"}, []string{"a"}
 	for _, c := range []struct {
 		term    register.Term
@@ -78,7 +78,7 @@ func TestSearches(t *testing.T) {
 			r.handle(time.Second+300*time.Millisecond, "deadline", event{})
 			r.handle(2*time.Second, "not decided", event{decided: &register.Term{}})
 			r.handle(3*time.Second, "none", event{asked: &found{err: none}})
-			r.handle(4*time.Second, "deadline, a term is known", event{known: next})
+			r.handle(4*time.Second, "deadline, a term is known", event{facts: facts{known: next}})
 			r.handle(5*time.Second, "b leads", event{asked: &found{address: "b"}})
 		},
 		"search, no keepers": func(r *transcript) {
@@ -92,8 +92,8 @@ func TestSearches(t *testing.T) {
 		"search, the peer ends": func(r *transcript) {
 			r.handle(time.Second, "closed", event{closed: true})
 			r.handle(time.Second, "none", event{asked: &found{err: none}})
-			r.handle(time.Second, "the peer ends", event{over: true})
-			r.handle(time.Second, "none", event{asked: &found{err: none}, over: true})
+			r.handle(time.Second, "the peer ends", event{facts: facts{over: true}})
+			r.handle(time.Second, "none", event{asked: &found{err: none}, facts: facts{over: true}})
 		},
 		"search, refused": func(r *transcript) {
 			r.handle(time.Second, "closed", event{closed: true})
@@ -151,7 +151,7 @@ func TestEverySearchEnds(t *testing.T) {
 					question = e
 				}
 			}
-			o := event{over: rapid.IntRange(0, 50).Draw(t, "over") == 0}
+			o := event{facts: facts{over: rapid.IntRange(0, 50).Draw(t, "over") == 0}}
 			if rapid.IntRange(0, 9).Draw(t, "term") == 0 {
 				o.known = register.Term{Number: 4, Leader: "b", Keepers: []string{"b"}}
 			}

@@ -20,19 +20,40 @@ type transcript struct {
 	strings.Builder
 }
 
-var contacts = [...]string{"connected", "proposing", "asking", "pausing", "alone"}
+// Names of states, as transcripts have them.
+var (
+	contacts = [...]string{"connected", "proposing", "asking", "pausing", "alone"}
+	entries  = [...]string{"unassigned", "leaving", "opening", "resumable", "resuming", "repairing", "connecting", "queued",
+		"entered"}
+	tasks    = [...]string{"idle", "preparing", "announcing", "unstarted", "relaxing", "relaxed", "saving", "answering"}
+	outcomes = [...]string{"in progress", "finished", "reported", "failed"}
+	jobNames = [...]string{"nothing", "open", "resume", "repair", "connect", "prepare", "announce", "relax", "await", "keep",
+		"drain", "answer"}
+)
+
+// String names a job, its number and its epoch.
+func (d do) String() string {
+	return fmt.Sprintf("job %d: %s, epoch %d", d.number, jobNames[d.job], d.epoch)
+}
 
 // handle lets the member handle an event and records it with its effects, which it returns.
 func (r *transcript) handle(now time.Duration, text string, o event) []effect {
 	effects := r.step(now, o)
-	fmt.Fprintf(r, "%v %s: %s\n", now, text, contacts[r.contact])
+	fmt.Fprintf(r, "%v %s: %s, %s %d, %s %d", now, text, contacts[r.contact], entries[r.entry], r.open, tasks[r.task], r.at)
+	if r.outcome != inProgress {
+		fmt.Fprintf(r, ", %s", outcomes[r.outcome])
+	}
+	r.WriteString("\n")
 	for _, e := range effects {
 		fmt.Fprintf(r, "\t%s\n", effectText(e))
 	}
 	return effects
 }
 
-func effectText(e effect) string {
+func effectText(e any) string {
+	if d, is := e.(do); is {
+		return d.String()
+	}
 	if l, is := e.(logged); is {
 		s := [...]string{"debug", "info", "warn"}[l.level] + ": " + l.text
 		for i := 0; i < len(l.fields); i += 2 {

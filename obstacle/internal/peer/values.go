@@ -20,18 +20,13 @@ type values struct {
 	box    problem.Box    // of u
 	at     iterate.Progress
 	former iterate.Iteration // sweeps of former epochs
-	since  int               // runners of earlier epochs do not iterate any more
 }
 
-// begin states that a runner of an epoch iterates. It returns false, and the runner must not, if the epoch was abandoned.
-func (v *values) begin(r *runner.Runner, epoch int) bool {
+// begin states that a runner iterates.
+func (v *values) begin(r *runner.Runner) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if epoch < v.since {
-		return false
-	}
 	v.runner, v.kept = r, make(chan struct{})
-	return true
 }
 
 // keep keeps the values of a runner that has ended.
@@ -43,6 +38,16 @@ func (v *values) keep(u []float64, box problem.Box, at iterate.Progress) {
 	if v.runner = nil; v.kept != nil {
 		close(v.kept)
 		v.kept = nil
+	}
+}
+
+// release ends the iterations of a runner without its values, if they were not kept.
+func (v *values) release(r *runner.Runner) {
+	v.mu.Lock()
+	iterates := v.runner == r
+	v.mu.Unlock()
+	if iterates {
+		v.keep(nil, r.Box(), r.Progress())
 	}
 }
 
@@ -91,15 +96,13 @@ func (v *values) continueFrom(k iterate.Iteration) {
 	v.former = k
 }
 
-// abandon ends the epochs before the given one. If a runner iterates, it ends it, and returns when its values are kept.
-func (v *values) abandon(before int) {
+// abandon ends the iterations of a runner at once.
+func (v *values) abandon() {
 	v.mu.Lock()
-	v.since = max(v.since, before)
-	r, kept := v.runner, v.kept
+	r := v.runner
 	v.mu.Unlock()
 	if r != nil {
 		r.Abandon()
-		<-kept
 	}
 }
 

@@ -61,3 +61,18 @@ func (w *waiting) interrupted() error {
 	defer w.mu.Unlock()
 	return fmt.Errorf("%w while it waited for %s; nothing was run", ErrInterrupted, w.what)
 }
+
+func closeOnce(c chan struct{}) {
+	if !closed(c) {
+		close(c)
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
-	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -40,83 +39,6 @@ func (t *totals) add(r *runner.Result) {
 
 // atomicBeat is the progress of the epoch in which the peer iterates.
 type atomicBeat = atomic.Pointer[runner.Progress]
-
-func (p *peer) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go p.sendEvery(ctx, launch.BeatEvery(p.timeout()), func() rendezvous.Message {
-		b := rendezvous.Beat{Residual: nullable.NaN()}
-		if s := p.progress.Load(); s != nil {
-			b.Step, b.Sweep, b.Residual = s.Step, uint64(s.Sweep), nullable.Number(s.Residual)
-			b.Relaxed, b.Busy = s.Relaxed, s.Busy.Seconds()
-		}
-		return b
-	})
-	go p.leaveOnRequest(ctx)
-	end, err := p.listen(p.welcome.Epoch)
-	if err != nil {
-		return err
-	}
-	if err := end.report(); err != nil {
-		end.abort()
-		return errLauncherLeft
-	}
-	p.leader.watch()
-	go p.ends.send(ctx)
-	defer func() { p.claim.Release() }()
-	defer p.hosted.Wait()
-	entered := make(chan *epoch)
-	var following sync.WaitGroup
-	following.Go(func() { p.follow(ctx, end, entered) })
-	defer following.Wait()
-	defer cancel()
-	go func() {
-		p.receive(ctx)
-		cancel()
-	}()
-	for {
-		select {
-		case e := <-entered:
-			if err = e.err; err == nil {
-				err = p.work(ctx, e)
-			}
-			if !errors.Is(err, errNextEpoch) {
-				return p.cause(err)
-			}
-		case <-p.commands.lost:
-			return p.surrender()
-		case <-p.commands.bye:
-			return errLauncherLeft
-		}
-	}
-}
-
-// cause returns the error of a peer, or that the launcher has left, which may have caused it.
-func (p *peer) cause(err error) error {
-	if err != nil && closed(p.commands.bye) && !p.commands.ended {
-		return errLauncherLeft
-	}
-	return err
-}
-
-// leaveOnRequest asks the launcher to move the parts of this process, once the user wants it to leave.
-func (p *peer) leaveOnRequest(ctx context.Context) {
-	select {
-	case <-p.Leave: // nil: never
-		p.log.Info().Msg("leaving: asking the launcher to move the parts of this process")
-	case <-ctx.Done():
-		return
-	}
-	for { // the process that leads after the loss of the leader has to be asked again
-		conn, next := p.leader.current()
-		_ = conn.Send(rendezvous.Leave{}) // receive notices the end of the connection
-		select {
-		case <-next:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
 
 // sendEvery sends a message to the launcher periodically, the first at once, until ctx ends.
 func (p *peer) sendEvery(ctx context.Context, interval time.Duration, message func() rendezvous.Message) {
@@ -321,7 +243,7 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 		Threads: run.Threads, Crowded: oversubscribed, Node: runner.Over(e.node), Names: names,
 		Slow: a.Slowdown, Turn: p.turnOf(),
 		MaxTime: a.MaxTime,
-		Stop:    p.stopRequested(e.ctx), Grace: p.timeout(), Survive: run.Recovers(),
+		Stop:    p.stop, Grace: p.timeout(), Survive: run.Recovers(),
 		Lost: func(q iterate.Rank, why error) {
 			_ = p.leader.Send(rendezvous.Unreachable{Epoch: a.Epoch, Rank: int(q), Why: why.Error()})
 		},
@@ -357,22 +279,4 @@ func (p *peer) turnOf() sync.Locker {
 		return nil
 	}
 	return &p.others.turn
-}
-
-// stopRequested returns a channel that is closed when the launcher or the user of this peer requests an early end.
-func (p *peer) stopRequested(ctx context.Context) <-chan struct{} {
-	stop := make(chan struct{})
-	go func() {
-		select {
-		case <-p.commands.stop:
-		case <-p.Interrupt:
-			if !p.Bound && !p.OrSpare { // a user has started it
-				p.log.Warn().Msg("requesting an early end of the run; a second Ctrl-C ends this process at once")
-			}
-		case <-ctx.Done():
-			return // a newer epoch begins, or the run has ended
-		}
-		close(stop)
-	}()
-	return stop
 }
