@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/p2pdc/p2pdc/obstacle/internal/member"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/runner"
@@ -42,7 +43,7 @@ func (p *peer) open(number int) (*epoch, error) {
 	p.ends.suspend() // what follows the report belongs to the new epoch
 	if end.report() != nil {
 		end.abort()
-		return nil, errLauncherLeft
+		return nil, member.ErrLauncherLeft
 	}
 	return p.newEpoch(end), nil
 }

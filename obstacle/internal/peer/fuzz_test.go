@@ -60,9 +60,9 @@ func receives(t *testing.T, welcome, b []byte, rank int) {
 		if i.work != nil {
 			newest = i.work
 		}
-		p.member.step(0, i.event)
-		_, bye := i.message.(rendezvous.Bye)
-		over = bye || i.closed
+		p.member.Step(0, i.Event)
+		_, bye := i.Message.(rendezvous.Bye)
+		over = bye || i.Closed
 	}
 	p.hosted.Wait()
 	if newest != nil && newest.err == nil && p.problem.Points() <= 1<<12 && p.welcome.Spec.Threads <= 4 {

@@ -11,6 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/member"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -21,11 +22,11 @@ import (
 // announce begins the time steps of an epoch, and tells the leader that this peer is ready to relax.
 func (p *peer) announce(e *epoch) error {
 	if e.beginSteps() != nil {
-		return errNextEpoch
+		return member.ErrNextEpoch
 	}
 	p.settled.Store(int64(e.assign.Epoch))
 	if p.leader.Send(rendezvous.Ready{Epoch: e.assign.Epoch}) != nil {
-		return errLauncherLeft
+		return member.ErrLauncherLeft
 	}
 	return nil
 }
@@ -48,7 +49,7 @@ func (p *peer) relax(e *epoch) error {
 		p.copies.freeze(u)
 		p.former.add(&res)
 		p.values.keep(u, r.Box(), r.Progress())
-		return errNextEpoch
+		return member.ErrNextEpoch
 	}
 	e.result, e.failure = res, err
 	p.log.Info().Uint64("sweeps", uint64(res.Sweeps)).Float64("residual", res.Residual).Str("method_about", r.Method()).
@@ -89,10 +90,10 @@ func (p *peer) keepAnswer(e *epoch, lost *rendezvous.Lost) {
 }
 
 // surrender makes an answer of the values that this peer has when the run has failed between two epochs.
-func (p *peer) surrender(s surrender) {
+func (p *peer) surrender(s member.Surrender) {
 	u, box := p.values.held()
 	out := rendezvous.Result{
-		Epoch: s.epoch, Reason: launch.Failed, Error: s.why.Why, Lost: s.why.Rank, Residual: nullable.NaN(),
+		Epoch: s.Epoch, Reason: launch.Failed, Error: s.Why.Why, Lost: s.Why.Rank, Residual: nullable.NaN(),
 		Points: len(u), Sweeps: p.former.sweeps, Seconds: p.former.seconds, Relaxed: p.former.relaxed,
 		Sessions: []rendezvous.Session{}, PeakBytes: host.PeakBytes(), Processors: p.processors,
 	}
@@ -112,7 +113,7 @@ func (p *peer) drain(ctx context.Context, to leading) error {
 		select {
 		case <-progress:
 		case <-to.replaced:
-			return errLauncherLeft
+			return member.ErrLauncherLeft
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/register"
 	"github.com/p2pdc/p2pdc/obstacle/internal/keep"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/member"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -91,13 +92,13 @@ func (k *keeping) admit(conn *rendezvous.Conn, j rendezvous.Join) {
 }
 
 // adopt accepts a decided term.
-func (k *keeping) adopt(l learn) {
+func (k *keeping) adopt(l member.Learn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.keeper == nil {
 		return
 	}
-	if k.keeper.Adopt(l.term); l.leader && k.keeper.Newest().Leader == l.term.Leader {
+	if k.keeper.Adopt(l.Term); l.Leader && k.keeper.Newest().Leader == l.Term.Leader {
 		k.keeper.LeaderReached(true)
 	}
 }
@@ -162,10 +163,10 @@ func (k *keeping) leaderReached(is bool) {
 }
 
 // propose returns the term that the keepers have decided, zero if they have not agreed.
-func (k *keeping) propose(ctx context.Context, e propose) *register.Term {
-	ctx, cancel := context.WithTimeout(ctx, e.within)
+func (k *keeping) propose(ctx context.Context, e member.Propose) *register.Term {
+	ctx, cancel := context.WithTimeout(ctx, e.Within)
 	defer cancel()
-	t, err := k.keeper.Propose(ctx, e.base, e.want)
+	t, err := k.keeper.Propose(ctx, e.Base, e.Want)
 	if err != nil {
 		k.log.Debug().Err(err).Msg("the keepers have not agreed")
 		return &register.Term{}

@@ -10,6 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/register"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/keep"
+	"github.com/p2pdc/p2pdc/obstacle/internal/member"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -31,7 +32,7 @@ func TestKeeperVotesForItsLeaderOnly(t *testing.T) {
 		require.NoError(t, err)
 		return m.(rendezvous.Vote).Message.Kind
 	}
-	k.adopt(learn{term, true})
+	k.adopt(member.Learn{Term: term, Leader: true})
 	require.Equal(t, register.Refuse, ask(1))
 	k.leaderReached(false)
 	require.Equal(t, register.Promise, ask(2))

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/p2pdc/p2pdc/obstacle/internal/member"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
@@ -115,8 +116,8 @@ func (l *leader) over() bool {
 
 // askAll asks processes for the place that this peer has in the run, all at once. It returns the connection to the one
 // that leads, and its address. Otherwise the error is a RefusedError if the run goes on without this peer.
-func (p *peer) askAll(ctx context.Context, a ask) (*rendezvous.Conn, string, error) {
-	ctx, cancel := context.WithTimeout(ctx, a.within)
+func (p *peer) askAll(ctx context.Context, a member.Ask) (*rendezvous.Conn, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.Within)
 	defer cancel()
 	type answer struct {
 		conn    *rendezvous.Conn
@@ -124,7 +125,7 @@ func (p *peer) askAll(ctx context.Context, a ask) (*rendezvous.Conn, string, err
 		err     error
 	}
 	answers := make(chan answer)
-	for _, address := range a.addresses {
+	for _, address := range a.Addresses {
 		go func() {
 			conn, err := p.goBack(ctx, address, a)
 			answers <- answer{conn, address, err}
@@ -132,7 +133,7 @@ func (p *peer) askAll(ctx context.Context, a ask) (*rendezvous.Conn, string, err
 	}
 	var found answer
 	worst, nobody := error(nil), true
-	for range a.addresses {
+	for range a.Addresses {
 		got := <-answers
 		switch _, refused := errors.AsType[*rendezvous.RefusedError](got.err); {
 		case got.conn != nil && found.conn != nil:
@@ -149,14 +150,14 @@ func (p *peer) askAll(ctx context.Context, a ask) (*rendezvous.Conn, string, err
 	case found.conn != nil:
 		return found.conn, found.address, nil
 	case nobody:
-		return nil, "", errNobody
+		return nil, "", member.ErrNobody
 	}
 	return nil, "", worst
 }
 
 // goBack asks a process for the place that this peer has in the run.
-func (p *peer) goBack(ctx context.Context, address string, a ask) (*rendezvous.Conn, error) {
-	c, err := rendezvous.Dial(ctx, askTime, address)
+func (p *peer) goBack(ctx context.Context, address string, a member.Ask) (*rendezvous.Conn, error) {
+	c, err := rendezvous.Dial(ctx, member.AskTime, address)
 	if err != nil {
 		return nil, err
 	}
@@ -165,10 +166,10 @@ func (p *peer) goBack(ctx context.Context, address string, a ask) (*rendezvous.C
 	defer stop()
 	name, _ := os.Hostname()
 	_, err = conn.Join(p.Identity, rendezvous.Join{
-		Rank: p.welcome.Rank, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(p.Listen), Standing: p.standing(a.epoch),
-	}, max(leadTime, p.timeout()))
+		Rank: p.welcome.Rank, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(p.Listen), Standing: p.standing(a.Epoch),
+	}, max(member.LeadTime, p.timeout()))
 	if err == nil {
-		err = conn.CloseWhenDead(a.silence)
+		err = conn.CloseWhenDead(a.Silence)
 	}
 	if err != nil {
 		conn.Close()

@@ -21,6 +21,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host/pin"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/member"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/obstacle/internal/tracefile"
@@ -133,9 +134,9 @@ func Run(ctx context.Context, o Options) error {
 		}
 		return nil
 	}
-	if left, is := errors.AsType[*ReportedError](err); is && len(o.Others) > 1 && errors.Is(left, errLauncherLeft) {
+	if left, is := errors.AsType[*ReportedError](err); is && len(o.Others) > 1 && errors.Is(left, member.ErrLauncherLeft) {
 		text := "no process that leads the run was found at %s"
-		if errors.Is(left, errNobody) {
+		if errors.Is(left, member.ErrNobody) {
 			text = "nothing listens any more at %s: the run has ended, or its keepers were lost"
 		}
 		return fmt.Errorf("%w: "+text, ErrCutOff, strings.Join(rendezvous.FirstWays(o.Others), ", "))
@@ -181,16 +182,16 @@ func one(ctx context.Context, o *Options) (again bool, err error) {
 	}
 	err = p.run(ctx)
 	m := p.member
-	o.Others = m.term.Keepers
+	o.Others = m.Term.Keepers
 	if err == nil {
 		p.leader.close() // if this process leads, it waits for that
 	}
-	moved := m.bye != nil && m.bye.Moved
+	moved := m.Bye != nil && m.Bye.Moved
 	if wrong := p.keeping.end(); wrong != nil && (err == nil || moved) {
 		return false, wrong
 	}
 	if o.Over != nil && err == nil && !moved {
-		o.Over(!m.bye.Early)
+		o.Over(!m.Bye.Early)
 	}
 	if _, reported := errors.AsType[*ReportedError](err); reported || err == nil {
 		return false, err
@@ -199,15 +200,15 @@ func one(ctx context.Context, o *Options) (again bool, err error) {
 		o.Log.Info().Int("rank", w.Rank).Msg("another process runs this part of the grid now")
 		return false, nil
 	}
-	if errors.Is(err, errLauncherLeft) {
-		left := &ReportedError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote()), errLauncherLeft}
-		if errors.Is(m.why, errNobody) {
-			left.cause = fmt.Errorf("%w: %w", errLauncherLeft, errNobody)
+	if errors.Is(err, member.ErrLauncherLeft) {
+		left := &ReportedError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote()), member.ErrLauncherLeft}
+		if errors.Is(m.Why, member.ErrNobody) {
+			left.cause = fmt.Errorf("%w: %w", member.ErrLauncherLeft, member.ErrNobody)
 		}
-		return w.Spec.Recovers() && m.started, left
+		return w.Spec.Recovers() && m.Started, left
 	}
 	text := oneLine(err)
-	failed := rendezvous.Result{Epoch: m.epoch, Reason: launch.Failed, Error: text, Lost: lostRank(err)}
+	failed := rendezvous.Result{Epoch: m.Epoch, Reason: launch.Failed, Error: text, Lost: lostRank(err)}
 	if p.leader.Send(failed) == nil {
 		var cause error
 		if unfit, is := errors.AsType[*UnfitError](err); is {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/p2pdc/p2pdc/obstacle/internal/member"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
@@ -20,7 +21,7 @@ func (p *peer) receiveFrom(conn *rendezvous.Conn) {
 			p.emitWork(&work{err: err})
 		}
 		if err != nil || !p.receive(conn, m) {
-			p.emit(input{event: event{closed: true}})
+			p.emit(input{Event: member.Event{Closed: true}})
 			return
 		}
 		if _, over := m.(rendezvous.Bye); over {
@@ -36,7 +37,7 @@ func (p *peer) receive(conn *rendezvous.Conn, m rendezvous.Message) bool {
 	case rendezvous.Assign:
 		p.waiting.end()
 		w := p.receiveWork(m)
-		if errors.Is(w.err, errLauncherLeft) {
+		if errors.Is(w.err, member.ErrLauncherLeft) {
 			return false
 		}
 		p.emitWork(w)
@@ -54,7 +55,7 @@ func (p *peer) receive(conn *rendezvous.Conn, m rendezvous.Message) bool {
 	case rendezvous.Keep:
 		address := p.keep(m)
 		_ = conn.Send(rendezvous.Keeping{Address: address})
-		p.emit(input{event: event{keeps: address}})
+		p.emit(input{Event: member.Event{Keeps: address}})
 	case rendezvous.Held:
 		if p.hold(m) != nil {
 			conn.Close()
@@ -64,23 +65,23 @@ func (p *peer) receive(conn *rendezvous.Conn, m rendezvous.Message) bool {
 		p.ends.resend(conn, m.From)
 	case rendezvous.Record:
 		p.keeping.take(&m)
-		p.emit(input{event: event{message: m}})
+		p.emit(input{Event: member.Event{Message: m}})
 	case rendezvous.Probe:
 	default:
-		p.emit(input{event: event{message: m}})
+		p.emit(input{Event: member.Event{Message: m}})
 	}
 	return true
 }
 
 // emitWork passes on what the leader has assigned.
 func (p *peer) emitWork(w *work) {
-	a := &assigned{
-		epoch: w.assign.Epoch, resumes: w.assign.Resume != nil, repairs: w.assign.Repair != nil, err: w.err,
+	a := &member.Assigned{
+		Epoch: w.assign.Epoch, Resumes: w.assign.Resume != nil, Repairs: w.assign.Repair != nil, Err: w.err,
 	}
 	if w.err == nil {
-		a.box = p.box()
+		a.Box = p.box()
 	}
-	p.emit(input{event: event{assigned: a}, work: w})
+	p.emit(input{Event: member.Event{Assigned: a}, work: w})
 }
 
 // receiveStream receives the chunks of one stream, in order, until total bytes have arrived.
@@ -89,7 +90,7 @@ func (p *peer) receiveStream(s rendezvous.Stream, total int64, take func([]byte)
 		m, err := p.in.Receive(rendezvous.KindChunk)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
-				return errLauncherLeft
+				return member.ErrLauncherLeft
 			}
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/member"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
@@ -16,7 +17,7 @@ import (
 // shell executes the decisions of a peer: it has the connections, the goroutines and the clock. The goroutine of run owns
 // it and the member. Other goroutines send it inputs.
 type shell struct {
-	member  *member
+	member  *member.Member
 	created time.Time     // zero of the time of member
 	inputs  chan input    // for member
 	done    chan struct{} // closed when inputs are no longer handled
@@ -34,7 +35,7 @@ type shell struct {
 
 // input is an event from another goroutine.
 type input struct {
-	event
+	member.Event
 	conn  *rendezvous.Conn // to the process that was found, with asked
 	work  *work            // with assigned
 	epoch *epoch           // that was opened
@@ -42,7 +43,7 @@ type input struct {
 
 func newShell(o *Options, w *rendezvous.Welcome) *shell {
 	return &shell{
-		member: newMember(w, !o.Bound && !o.OrSpare), created: time.Now(), inputs: make(chan input), done: make(chan struct{}),
+		member: member.New(w, w.Spec.PeerTimeout+launch.StopTime, !o.Bound && !o.OrSpare), created: time.Now(), inputs: make(chan input), done: make(chan struct{}),
 		stop: make(chan struct{}),
 	}
 }
@@ -75,7 +76,7 @@ func (p *peer) run(ctx context.Context) error {
 	}
 	if err := end.report(); err != nil {
 		end.abort()
-		return errLauncherLeft
+		return member.ErrLauncherLeft
 	}
 	p.entering = p.newEpoch(end)
 	p.leader.watch()
@@ -87,12 +88,12 @@ func (p *peer) run(ctx context.Context) error {
 	p.monitor()
 	p.finish()
 	switch m := p.member; {
-	case m.outcome == failed:
-		return m.failure
-	case m.outcome == reported && m.lost.CutOff:
-		return &ReportedError{m.lost.Why, ErrCutOff}
-	case m.outcome == reported:
-		return &ReportedError{m.lost.Why, nil}
+	case m.Outcome == member.Failed:
+		return m.Failure
+	case m.Outcome == member.Reported && m.Lost.CutOff:
+		return &ReportedError{m.Lost.Why, ErrCutOff}
+	case m.Outcome == member.Reported:
+		return &ReportedError{m.Lost.Why, nil}
 	}
 	return nil
 }
@@ -101,34 +102,34 @@ func (p *peer) run(ctx context.Context) error {
 func (p *peer) receiveRequests() {
 	interrupt, leave := p.Interrupt, p.Leave
 	for {
-		var r request
+		var r member.Request
 		select {
 		case <-interrupt: // nil: never
-			interrupt, r = nil, toStop
+			interrupt, r = nil, member.ToStop
 		case <-leave:
-			leave, r = nil, toLeave
+			leave, r = nil, member.ToLeave
 		case <-p.done:
 			return
 		}
-		p.emit(input{event: event{request: r}})
+		p.emit(input{Event: member.Event{Request: r}})
 	}
 }
 
 // monitor handles inputs until the end.
 func (p *peer) monitor() {
-	for p.member.outcome == inProgress {
+	for p.member.Outcome == member.InProgress {
 		var passed <-chan time.Time
 		var ended <-chan struct{}
-		if at, is := p.member.wake(); is {
+		if at, is := p.member.Wake(); is {
 			passed, ended = time.After(at-time.Since(p.created)), p.running.Done()
 		}
 		select {
 		case i := <-p.inputs:
 			p.handle(i)
 		case <-passed:
-			p.step(event{})
+			p.step(member.Event{})
 		case <-ended:
-			p.step(event{})
+			p.step(member.Event{})
 		}
 	}
 }
@@ -158,131 +159,131 @@ func (p *peer) handle(i input) {
 	case i.epoch != nil:
 		p.entering = i.epoch
 	}
-	if e, is := i.message.(rendezvous.Epoch); is && p.working != nil {
-		i.halts = p.working.stops(p.welcome.Rank, e.Lost)
+	if e, is := i.Message.(rendezvous.Epoch); is && p.working != nil {
+		i.Halts = p.working.stops(p.welcome.Rank, e.Lost)
 	}
-	p.step(i.event)
+	p.step(i.Event)
 }
 
 // step lets the member handle an event, and executes the effects.
-func (p *peer) step(o event) {
-	o.known, o.over = p.keeping.newest(), p.running.Err() != nil || p.leader.over()
-	_, o.held = p.values.held()
-	for _, e := range p.member.step(time.Since(p.created), o) {
+func (p *peer) step(o member.Event) {
+	o.Known, o.Over = p.keeping.newest(), p.running.Err() != nil || p.leader.over()
+	_, o.Held = p.values.held()
+	for _, e := range p.member.Step(time.Since(p.created), o) {
 		p.perform(e)
 	}
 }
 
-func (p *peer) perform(e effect) {
+func (p *peer) perform(e member.Effect) {
 	switch e := e.(type) {
-	case do:
+	case member.Do:
 		p.do(e)
-	case accept:
+	case member.Accept:
 		p.entering.work, p.entering.assign = p.assigned, &p.assigned.assign
-	case supersede:
+	case member.Supersede:
 		for _, e := range []*epoch{p.entering, p.working} {
 			if e != nil {
 				e.cancel()
 			}
 		}
-	case abort:
+	case member.Abort:
 		for _, of := range []*epoch{p.entering, p.working} {
-			if of != nil && of.endpoint.epoch == e.epoch {
+			if of != nil && of.endpoint.epoch == e.Epoch {
 				of.abort()
 			}
 		}
-	case abandon:
+	case member.Abandon:
 		p.values.abandon()
-	case quit:
+	case member.Quit:
 		p.quit(p.working)
-	case surrender:
+	case member.Surrender:
 		p.surrender(e)
-	case stop:
+	case member.Stop:
 		close(p.stop)
-	case send:
+	case member.Send:
 		conn := p.leader.now()
-		go func() { _ = conn.Send(e.msg) }()
-	case hangUp:
+		go func() { _ = conn.Send(e.Message) }()
+	case member.HangUp:
 		p.ending()
 		p.leader.end()
-	case logged:
+	case member.Logged:
 		levels := [...]zerolog.Level{zerolog.DebugLevel, zerolog.InfoLevel, zerolog.WarnLevel}
-		p.log.WithLevel(levels[e.level]).Fields(e.fields).Msg(e.text)
+		p.log.WithLevel(levels[e.Level]).Fields(e.Fields).Msg(e.Text)
 	default:
 		p.follow(e)
 	}
 }
 
 // follow executes an effect on the connection to the leader.
-func (p *peer) follow(e effect) {
+func (p *peer) follow(e member.Effect) {
 	switch e := e.(type) {
-	case ask:
+	case member.Ask:
 		p.jobs.Go(func() {
 			conn, address, err := p.askAll(p.running, e)
-			if !p.emit(input{event: event{asked: &found{address, err}}, conn: conn}) && conn != nil {
+			if !p.emit(input{Event: member.Event{Asked: &member.Found{Address: address, Err: err}}, conn: conn}) && conn != nil {
 				conn.Close()
 			}
 		})
-	case use:
-		p.Options.Rendezvous = e.address
+	case member.Use:
+		p.Options.Rendezvous = e.Address
 		if !p.leader.replace(p.next) {
-			p.step(event{closed: true})
+			p.step(member.Event{Closed: true})
 			return
 		}
 		go p.receiveFrom(p.next)
-	case detect:
-		_ = p.leader.now().CloseWhenDead(e.silence)
-	case propose:
-		p.jobs.Go(func() { p.emit(input{event: event{decided: p.keeping.propose(p.running, e)}}) })
-	case learn:
+	case member.Detect:
+		_ = p.leader.now().CloseWhenDead(e.Silence)
+	case member.Propose:
+		p.jobs.Go(func() { p.emit(input{Event: member.Event{Decided: p.keeping.propose(p.running, e)}}) })
+	case member.Learn:
 		p.keeping.adopt(e)
-	case reach:
-		p.keeping.leaderReached(e.is)
-	case lead:
-		p.keeping.lead(p, e.term)
+	case member.Reach:
+		p.keeping.leaderReached(e.Is)
+	case member.Lead:
+		p.keeping.lead(p, e.Term)
 	}
 }
 
 // do begins a job.
-func (p *peer) do(d do) {
-	if d.job == toOpen {
-		p.copies.endEpoch(d.epoch - 1)
+func (p *peer) do(d member.Do) {
+	if d.Job == member.ToOpen {
+		p.copies.endEpoch(d.Epoch - 1)
 		p.entering = nil
 		p.jobs.Go(func() {
-			e, err := p.open(d.epoch)
-			if !p.emit(input{event: event{ended: &ended{d.job, d.number, err}}, epoch: e}) && e != nil {
+			e, err := p.open(d.Epoch)
+			if !p.emit(input{Event: member.Event{Ended: &member.Ended{Job: d.Job, Number: d.Number, Err: err}}, epoch: e}) && e != nil {
 				e.abort()
 			}
 		})
 		return
 	}
-	o := order{do: d, epoch: p.entering, ctx: p.running, lost: p.member.lost}
-	switch d.job {
-	case toPrepare:
+	o := order{Do: d, epoch: p.entering, ctx: p.running, lost: p.member.Lost}
+	switch d.Job {
+	case member.ToPrepare:
 		p.working, p.entering = p.entering, nil
 		if p.idle == 0 {
 			p.idle = host.PeakBytes()
 		}
 		p.working.unhook = context.AfterFunc(p.running, p.working.abort) // without a leader no other peer waits
-	case toAnnounce, toRelax, toAwait, toKeep, toDrain, toAnswer:
+	case member.ToAnnounce, member.ToRelax, member.ToAwait, member.ToKeep, member.ToDrain, member.ToAnswer:
 		o.epoch = p.working
 	}
-	if o.epoch != nil && !p.member.surrendered {
+	if o.epoch != nil && !p.member.Surrendered {
 		o.ctx = o.epoch.ctx
 	}
 	o.to.conn, o.to.replaced = p.leader.current()
-	if o.answer = p.answer; d.job == toRelax {
+	if o.answer = p.answer; d.Job == member.ToRelax {
 		p.beginToRelax(o.epoch)
 	}
 	p.jobs.Go(func() {
 		err := p.execute(&o)
-		p.emit(input{event: event{ended: &ended{d.job, d.number, err}}})
+		p.emit(input{Event: member.Event{Ended: &member.Ended{Job: d.Job, Number: d.Number, Err: err}}})
 	})
 }
 
 // order is a job with what it needs, as that was when the job began.
 type order struct {
-	do
+	member.Do
 	epoch  *epoch          // nil if the peer answers without having worked in any
 	ctx    context.Context // of the epoch
 	lost   *rendezvous.Lost
@@ -299,30 +300,30 @@ type leading struct {
 // execute does a job.
 func (p *peer) execute(o *order) (err error) {
 	e := o.epoch
-	switch o.job {
-	case toResume:
+	switch o.Job {
+	case member.ToResume:
 		return p.resume(e.work)
-	case toRepair:
+	case member.ToRepair:
 		return p.repair(o.ctx, e.endpoint, e.work)
-	case toConnect:
+	case member.ToConnect:
 		return e.connect(o.ctx, e.links())
-	case toPrepare:
+	case member.ToPrepare:
 		e.runner, err = p.prepare(e)
 		return err
-	case toAnnounce:
+	case member.ToAnnounce:
 		return p.announce(e)
-	case toRelax:
+	case member.ToRelax:
 		return p.relax(e)
-	case toAwait:
+	case member.ToAwait:
 		select {
 		case <-e.others:
 		case <-o.ctx.Done():
 		}
-	case toKeep:
+	case member.ToKeep:
 		p.keepAnswer(e, o.lost)
-	case toDrain:
+	case member.ToDrain:
 		return p.drain(o.ctx, o.to)
-	case toAnswer:
+	case member.ToAnswer:
 		if err = o.answer(o.to.conn); err != nil {
 			o.to.conn.Close() // receiveFrom notices it, too
 		}

@@ -1,4 +1,4 @@
-package peer
+package member
 
 import (
 	"errors"
@@ -38,41 +38,41 @@ const (
 
 // entering is the newest epoch, and the one that the peer enters.
 type entering struct {
-	epoch    int // the newest
+	Epoch    int // the newest
 	open     int // whose endpoint is open, or being opened
 	entry    entry
 	entryJob int       // number of the job in progress; 0: none
 	numbers  int       // of jobs that were begun
 	again    bool      // the endpoint could not be opened at the first attempt
-	work     *assigned // the newest that was not accepted; nil: none
-	accepted assigned
+	work     *Assigned // the newest that was not accepted; nil: none
+	accepted Assigned
 }
 
-// assigned is the work of a peer in an epoch.
-type assigned struct {
-	epoch   int
-	box     problem.Box // of the peer at its start
-	resumes bool        // from a kept iterate, or from the beginning
-	repairs bool        // the block, if the peer has no values of its box
-	err     error       // the work is invalid
+// Assigned is the work of a peer in an epoch.
+type Assigned struct {
+	Epoch   int
+	Box     problem.Box // of the peer at its start
+	Resumes bool        // from a kept iterate, or from the beginning
+	Repairs bool        // the block, if the peer has no values of its box
+	Err     error       // the work is invalid
 }
 
 // enterBy begins a job.
-func (m *member) enterBy(e entry, j job) {
+func (m *Member) enterBy(e entry, j Job) {
 	m.numbers++
 	m.entry, m.entryJob = e, m.numbers
-	m.add(do{j, m.numbers, m.open})
+	m.add(Do{j, m.numbers, m.open})
 }
 
 // epochBegins leaves the epoch before, once nothing is in progress in it.
-func (m *member) epochBegins(e *rendezvous.Epoch) {
-	if e.Epoch <= m.epoch || m.lost != nil {
+func (m *Member) epochBegins(e *rendezvous.Epoch) {
+	if e.Epoch <= m.Epoch || m.Lost != nil {
 		return
 	}
-	m.epoch = e.Epoch
-	m.add(supersede{})
+	m.Epoch = e.Epoch
+	m.add(Supersede{})
 	switch {
-	case m.task == relaxed, m.task == answering, m.halts:
+	case m.task == relaxed, m.task == answering, m.Halts:
 		m.abandon()
 	case m.task != idle:
 		m.debug("relaxing on until the next epoch begins", "lost", e.Lost)
@@ -84,34 +84,34 @@ func (m *member) epochBegins(e *rendezvous.Epoch) {
 
 // leave leaves the epoch that the peer enters. The leader waits for the repair of the blocks of lost peers before it
 // gives work to a peer that relaxes on.
-func (m *member) leave() {
+func (m *Member) leave() {
 	if m.entry != entered && m.entry != leaving {
-		m.add(abort{m.open})
+		m.add(Abort{m.open})
 	}
 	m.entry = leaving
 }
 
 // reopen opens the endpoint of the newest epoch.
-func (m *member) reopen() {
-	m.open = m.epoch
-	m.enterBy(opening, toOpen)
+func (m *Member) reopen() {
+	m.open = m.Epoch
+	m.enterBy(opening, ToOpen)
 }
 
 // accept accepts the newest work if the peer waits for it.
-func (m *member) accept() {
+func (m *Member) accept() {
 	w := m.work
-	if w == nil || m.entry != unassigned || m.lost != nil {
+	if w == nil || m.entry != unassigned || m.Lost != nil {
 		return
 	}
 	m.work = nil
 	switch {
-	case w.err != nil:
-		m.fail(w.err)
-	case w.epoch != m.open:
+	case w.Err != nil:
+		m.fail(w.Err)
+	case w.Epoch != m.open:
 	default:
 		m.accepted = *w
-		m.add(accept{})
-		if !w.resumes {
+		m.add(Accept{})
+		if !w.Resumes {
 			m.repair()
 			return
 		}
@@ -121,40 +121,40 @@ func (m *member) accept() {
 }
 
 // repair repairs the block if the peer has no values for it, and else connects to the neighbours.
-func (m *member) repair() {
-	if m.accepted.repairs && m.held != m.accepted.box {
-		m.enterBy(repairing, toRepair)
+func (m *Member) repair() {
+	if m.accepted.Repairs && m.Held != m.accepted.Box {
+		m.enterBy(repairing, ToRepair)
 		return
 	}
-	m.enterBy(connecting, toConnect)
+	m.enterBy(connecting, ToConnect)
 }
 
-func (m *member) entryEnded(j job, err error) {
+func (m *Member) entryEnded(j Job, err error) {
 	m.entryJob = 0
 	switch {
-	case m.over, m.lost != nil: // the end of the connection follows
-	case m.open < m.epoch:
+	case m.Over, m.Lost != nil: // the end of the connection follows
+	case m.open < m.Epoch:
 		m.leave()
-	case err != nil && j == toOpen && !m.again && !errors.Is(err, errLauncherLeft):
+	case err != nil && j == ToOpen && !m.again && !errors.Is(err, ErrLauncherLeft):
 		m.again, m.entry = true, leaving // there may be too few ports for two endpoints
 		m.abandon()
 	case err != nil:
 		m.fail(err)
-	case j == toOpen:
+	case j == ToOpen:
 		m.again, m.entry = false, unassigned
 		m.accept()
-	case j == toResume:
+	case j == ToResume:
 		m.repair()
-	case j == toRepair:
-		m.enterBy(connecting, toConnect)
-	case j == toConnect:
+	case j == ToRepair:
+		m.enterBy(connecting, ToConnect)
+	case j == ToConnect:
 		m.entry = queued
 		m.abandon()
 	}
 }
 
 // enter begins to work in the epoch.
-func (m *member) enter() {
-	m.entry, m.at, m.abandoned, m.surrendered = entered, m.open, false, false
-	m.workBy(preparing, toPrepare)
+func (m *Member) enter() {
+	m.entry, m.at, m.abandoned, m.Surrendered = entered, m.open, false, false
+	m.workBy(preparing, ToPrepare)
 }

@@ -1,4 +1,4 @@
-package peer
+package member
 
 import (
 	"errors"
@@ -39,98 +39,98 @@ type working struct {
 	task        task
 	taskJob     int  // number of the job in progress; 0: none
 	abandoned   bool // a newer epoch, or the end of this peer, waits for its end
-	surrendered bool // the answer is of a run that failed between two epochs
+	Surrendered bool // the answer is of a run that failed between two epochs
 	drained     int  // connection on which all ends of time steps were sent, + 1
 	answered    int  // connection on which the answer was sent, + 1
 	sending     bool // the answer is being sent
 }
 
 // workBy begins a job.
-func (m *member) workBy(t task, j job) {
+func (m *Member) workBy(t task, j Job) {
 	m.numbers++
 	m.task, m.taskJob = t, m.numbers
-	m.add(do{j, m.numbers, m.at})
+	m.add(Do{j, m.numbers, m.at})
 }
 
-func (m *member) relax() { m.workBy(relaxing, toRelax) }
-func (m *member) keep()  { m.workBy(saving, toKeep) }
+func (m *Member) relax() { m.workBy(relaxing, ToRelax) }
+func (m *Member) keep()  { m.workBy(saving, ToKeep) }
 
 // yields reports whether the peer has begun to end the relaxation, whose values are not kept yet.
-func (m *member) yields() bool {
+func (m *Member) yields() bool {
 	return m.abandoned && (m.task == relaxing || m.task == relaxed || m.task == saving)
 }
 
 // abandon ends the work in progress as soon as its values are kept.
-func (m *member) abandon() {
+func (m *Member) abandon() {
 	m.abandoned = true
 	switch m.task {
 	case unstarted:
 		m.quit()
 	case relaxing:
-		m.add(abandon{})
+		m.add(Abandon{})
 	case relaxed:
 		m.keep()
 	case answering:
-		if !m.sending && !m.surrendered {
+		if !m.sending && !m.Surrendered {
 			m.quit()
 		}
 	}
 }
 
 // quit ends the work in the epoch.
-func (m *member) quit() {
-	m.add(quit{m.at})
+func (m *Member) quit() {
+	m.add(Quit{m.at})
 	m.task, m.taskJob = idle, 0
 }
 
-func (m *member) taskEnded(j job, err error) {
+func (m *Member) taskEnded(j Job, err error) {
 	m.taskJob = 0
 	switch j {
-	case toPrepare:
+	case ToPrepare:
 		m.prepared(err)
-	case toAnnounce:
+	case ToAnnounce:
 		m.announced(err)
-	case toRelax:
+	case ToRelax:
 		m.relaxationEnded(err)
-	case toAwait:
+	case ToAwait:
 		m.keep()
-	case toKeep:
+	case ToKeep:
 		m.task, m.drained, m.answered = answering, 0, 0
 		m.proceed()
-	case toDrain:
+	case ToDrain:
 		if err == nil {
 			m.drained = m.conn + 1
 			m.deliver()
 		}
-	case toAnswer:
+	case ToAnswer:
 		m.sending = false
 		m.proceed()
 	}
 }
 
-func (m *member) prepared(err error) {
+func (m *Member) prepared(err error) {
 	switch {
 	case err == nil && !m.abandoned:
-		m.workBy(announcing, toAnnounce)
+		m.workBy(announcing, ToAnnounce)
 		return
-	case err == nil, m.at < m.epoch && !m.over && !m.cutOff, m.lost != nil && !m.held.Empty():
-	case m.failure == nil:
-		m.failure = err
+	case err == nil, m.at < m.Epoch && !m.Over && !m.cutOff, m.Lost != nil && !m.Held.Empty():
+	case m.Failure == nil:
+		m.Failure = err
 	}
 	m.quit()
 }
 
-func (m *member) announced(err error) {
+func (m *Member) announced(err error) {
 	switch {
-	case err != nil && !errors.Is(err, errNextEpoch):
-		m.failure = err
+	case err != nil && !errors.Is(err, ErrNextEpoch):
+		m.Failure = err
 		m.quit()
 	case err != nil, m.abandoned:
 		m.quit()
-	case m.at > 0 || m.started: // it comes before the end of the run or its failure, and the leader then awaits a block
+	case m.at > 0 || m.Started: // it comes before the end of the run or its failure, and the leader then awaits a block
 		m.relax()
-	case m.lost != nil:
-		m.failure = errors.New(m.lost.Why)
+	case m.Lost != nil:
+		m.Failure = errors.New(m.Lost.Why)
 		m.quit()
 	case m.cutOff:
 		m.quit()
@@ -139,24 +139,24 @@ func (m *member) announced(err error) {
 	}
 }
 
-func (m *member) relaxationEnded(err error) {
+func (m *Member) relaxationEnded(err error) {
 	switch {
-	case errors.Is(err, errNextEpoch), m.cutOff:
+	case errors.Is(err, ErrNextEpoch), m.cutOff:
 		m.quit()
-	case err == nil && m.lost == nil && !m.superseded():
-		m.workBy(relaxed, toAwait) // what follows takes the processor from peers that pass the verdict on
+	case err == nil && m.Lost == nil && !m.superseded():
+		m.workBy(relaxed, ToAwait) // what follows takes the processor from peers that pass the verdict on
 	default:
 		m.keep()
 	}
 }
 
 // superseded reports whether the peer works in an epoch that is not the newest, or that it leaves.
-func (m *member) superseded() bool { return m.abandoned || m.at < m.epoch }
+func (m *Member) superseded() bool { return m.abandoned || m.at < m.Epoch }
 
 // proceed delivers the answer, or ends the work after it.
-func (m *member) proceed() {
+func (m *Member) proceed() {
 	switch {
-	case !m.surrendered && m.superseded():
+	case !m.Surrendered && m.superseded():
 		m.quit()
 	case m.cutOff:
 		m.afterAnswer()
@@ -167,34 +167,34 @@ func (m *member) proceed() {
 
 // deliver sends the answer to the leader, after the ends of all time steps, unless it has it. If the run has failed, it
 // does not wait for these.
-func (m *member) deliver() {
+func (m *Member) deliver() {
 	to := m.conn + 1
 	switch {
-	case m.sending || m.answered == to || m.contact != connected:
-	case m.drained == to || m.lost != nil:
+	case m.sending || m.answered == to || m.contact != Connected:
+	case m.drained == to || m.Lost != nil:
 		m.sending, m.answered = true, to
-		m.workBy(answering, toAnswer)
+		m.workBy(answering, ToAnswer)
 	default:
-		m.workBy(answering, toDrain)
+		m.workBy(answering, ToDrain)
 	}
 }
 
 // surrender delivers the values that this peer has when the run has failed between two epochs.
-func (m *member) surrender() {
-	m.at, m.surrendered, m.task, m.answered = m.epoch, true, answering, 0
-	m.add(supersede{})
-	m.add(surrender{m.epoch, *m.lost})
+func (m *Member) surrender() {
+	m.at, m.Surrendered, m.task, m.answered = m.Epoch, true, answering, 0
+	m.add(Supersede{})
+	m.add(Surrender{m.Epoch, *m.Lost})
 	m.deliver()
 }
 
 // afterAnswer ends the part of this peer in the run, after its answer, when nothing more comes from the leader.
-func (m *member) afterAnswer() {
+func (m *Member) afterAnswer() {
 	switch {
-	case m.lost != nil:
-		m.outcome = reported
-	case m.bye == nil:
-		m.failure, m.outcome = errLauncherLeft, failed
+	case m.Lost != nil:
+		m.Outcome = Reported
+	case m.Bye == nil:
+		m.Failure, m.Outcome = ErrLauncherLeft, Failed
 	default:
-		m.outcome = finished
+		m.Outcome = Finished
 	}
 }

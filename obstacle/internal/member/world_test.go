@@ -1,4 +1,4 @@
-package peer
+package member
 
 import (
 	"context"
@@ -24,8 +24,8 @@ type world struct {
 	rand     *rand.Rand
 	now      time.Duration
 	jobs     []*begun
-	queue    []event // from the leader
-	effects  []effect
+	queue    []Event // from the leader
+	effects  []Effect
 	box      problem.Box // of the values that are held
 	relaxes  bool        // from the beginning of the relaxation until the values are kept
 	halts    bool        // the relaxation stops at losses
@@ -43,25 +43,25 @@ type world struct {
 
 // begun is a job that has not ended.
 type begun struct {
-	do
+	Do
 	err error // with which it ends; nil: by itself
 }
 
 var own = problem.Box{Hi: [3]int{2, 1, 1}}
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, rand: rand.New(rand.NewPCG(seed, 1)), transcript: transcript{member: led()}}
-	w.assign(&assigned{})
+	w := &world{t: t, rand: rand.New(rand.NewPCG(seed, 1)), transcript: transcript{Member: led()}}
+	w.assign(&Assigned{})
 	return w
 }
 
 // say queues a message of the leader.
-func (w *world) say(m rendezvous.Message) { w.queue = append(w.queue, event{message: m}) }
+func (w *world) say(m rendezvous.Message) { w.queue = append(w.queue, Event{Message: m}) }
 
 // assign queues work for the newest epoch.
-func (w *world) assign(a *assigned) {
-	a.epoch, a.box = w.epoch, own
-	w.queue = append(w.queue, event{assigned: a})
+func (w *world) assign(a *Assigned) {
+	a.Epoch, a.Box = w.epoch, own
+	w.queue = append(w.queue, Event{Assigned: a})
 }
 
 // lose begins a new epoch.
@@ -71,86 +71,86 @@ func (w *world) lose(ranks ...int) {
 }
 
 // cut ends the connection to the leader.
-func (w *world) cut() { w.queue = []event{{closed: true}} }
+func (w *world) cut() { w.queue = []Event{{Closed: true}} }
 
-func (w *world) step(text string, o event) {
-	if w.outcome != inProgress {
+func (w *world) step(text string, o Event) {
+	if w.Outcome != InProgress {
 		return
 	}
-	o.held = w.box
-	_, is := o.message.(rendezvous.Epoch)
-	o.halts = is && w.halts && w.task != idle
-	if o.message != nil {
-		text = effectText(o.message)
+	o.Held = w.box
+	_, is := o.Message.(rendezvous.Epoch)
+	o.Halts = is && w.halts && w.task != idle
+	if o.Message != nil {
+		text = effectText(o.Message)
 	}
 	w.perform(w.handle(w.now, text, o))
 }
 
 // perform lets the world react to effects, and checks that they make sense.
-func (w *world) perform(effects []effect) {
+func (w *world) perform(effects []Effect) {
 	for _, e := range effects {
 		w.effects = append(w.effects, e)
 		switch e := e.(type) {
-		case do:
+		case Do:
 			w.begin(e)
-		case supersede:
-			w.interrupt(context.Canceled, toRepair, toConnect, toPrepare, toAwait, toDrain)
-			w.interrupt(errNextEpoch, toAnnounce)
-		case abort:
-			w.interrupt(errors.New("closed"), toConnect, toPrepare, toRelax)
-		case abandon:
-			w.interrupt(errNextEpoch, toRelax)
-		case hangUp:
+		case Supersede:
+			w.interrupt(context.Canceled, ToRepair, ToConnect, ToPrepare, ToAwait, ToDrain)
+			w.interrupt(ErrNextEpoch, ToAnnounce)
+		case Abort:
+			w.interrupt(errors.New("closed"), ToConnect, ToPrepare, ToRelax)
+		case Abandon:
+			w.interrupt(ErrNextEpoch, ToRelax)
+		case HangUp:
 			w.hungUp = true
-			w.interrupt(errors.New("closed"), toOpen, toRepair, toConnect, toPrepare, toAnnounce, toRelax, toDrain, toAnswer)
-		case quit:
+			w.interrupt(errors.New("closed"), ToOpen, ToRepair, ToConnect, ToPrepare, ToAnnounce, ToRelax, ToDrain, ToAnswer)
+		case Quit:
 			require.True(w.t, w.prepared, "nothing to quit")
-			require.Empty(w.t, w.find(toPrepare, toAnnounce, toRelax, toKeep, toAnswer), "a job uses what was freed")
+			require.Empty(w.t, w.find(ToPrepare, ToAnnounce, ToRelax, ToKeep, ToAnswer), "a job uses what was freed")
 			w.prepared, w.relaxes = false, false
-		case surrender:
+		case Surrender:
 			require.False(w.t, w.prepared || w.box.Empty())
 		}
 	}
 }
 
 // find returns the jobs in progress of some kinds.
-func (w *world) find(kinds ...job) (out []*begun) {
+func (w *world) find(kinds ...Job) (out []*begun) {
 	for _, b := range w.jobs {
-		if slices.Contains(kinds, b.job) {
+		if slices.Contains(kinds, b.Job) {
 			out = append(out, b)
 		}
 	}
 	return out
 }
 
-func (w *world) interrupt(err error, kinds ...job) {
+func (w *world) interrupt(err error, kinds ...Job) {
 	for _, b := range w.find(kinds...) {
 		b.err = err
 	}
 }
 
-func (w *world) begin(d do) {
-	b := &begun{do: d}
-	switch d.job {
-	case toOpen, toResume, toRepair, toConnect:
-		require.Empty(w.t, w.find(toOpen, toResume, toRepair, toConnect), "one job of an entry at a time")
-		require.False(w.t, d.job == toOpen && w.halts && w.relaxes, "the leader would learn of values that are not kept")
-		require.False(w.t, d.job == toResume && w.relaxes)
-	case toPrepare:
+func (w *world) begin(d Do) {
+	b := &begun{Do: d}
+	switch d.Job {
+	case ToOpen, ToResume, ToRepair, ToConnect:
+		require.Empty(w.t, w.find(ToOpen, ToResume, ToRepair, ToConnect), "one job of an entry at a time")
+		require.False(w.t, d.Job == ToOpen && w.halts && w.relaxes, "the leader would learn of values that are not kept")
+		require.False(w.t, d.Job == ToResume && w.relaxes)
+	case ToPrepare:
 		require.False(w.t, w.prepared || w.relaxes, "the epoch before was not quit")
-		require.Empty(w.t, w.find(toPrepare, toAnnounce, toRelax, toKeep, toAnswer))
-		require.Equal(w.t, w.member.epoch, d.epoch, "an epoch that is over was entered")
+		require.Empty(w.t, w.find(ToPrepare, ToAnnounce, ToRelax, ToKeep, ToAnswer))
+		require.Equal(w.t, w.Member.Epoch, d.Epoch, "an epoch that is over was entered")
 		w.prepared = true
-	case toAnnounce, toAwait, toKeep:
+	case ToAnnounce, ToAwait, ToKeep:
 		require.True(w.t, w.prepared)
-		require.Empty(w.t, w.find(toPrepare, toAnnounce, toRelax, toKeep))
-	case toRelax:
+		require.Empty(w.t, w.find(ToPrepare, ToAnnounce, ToRelax, ToKeep))
+	case ToRelax:
 		require.True(w.t, w.prepared)
 		require.False(w.t, w.abandoned, "it would not end")
-		require.True(w.t, w.started || d.epoch > 0)
+		require.True(w.t, w.started || d.Epoch > 0)
 		w.relaxes = true
-	case toAnswer:
-		require.Empty(w.t, w.find(toAnswer))
+	case ToAnswer:
+		require.Empty(w.t, w.find(ToAnswer))
 	}
 	if w.hungUp {
 		b.err = errors.New("closed")
@@ -162,42 +162,42 @@ func (w *world) begin(d do) {
 func (w *world) ends(b *begun) bool {
 	err := b.err
 	switch {
-	case b.job == toRelax && err == nil && (w.last || w.rand.IntN(4) > 0):
+	case b.Job == ToRelax && err == nil && (w.last || w.rand.IntN(4) > 0):
 		return false
-	case b.job == toDrain && w.contact != connected && err == nil:
+	case b.Job == ToDrain && w.contact != Connected && err == nil:
 		return false
-	case err == nil && w.failing && !slices.Contains([]job{toRelax, toAwait, toKeep, toDrain}, b.job) && w.rand.IntN(8) == 0:
+	case err == nil && w.failing && !slices.Contains([]Job{ToRelax, ToAwait, ToKeep, ToDrain}, b.Job) && w.rand.IntN(8) == 0:
 		err = errors.New("failure")
 	}
 	w.jobs = slices.DeleteFunc(w.jobs, func(other *begun) bool { return other == b })
-	switch b.job {
-	case toOpen:
-		if err == nil && b.epoch == w.epoch {
-			w.assign(&assigned{repairs: w.box != own})
+	switch b.Job {
+	case ToOpen:
+		if err == nil && b.Epoch == w.epoch {
+			w.assign(&Assigned{Repairs: w.box != own})
 		}
-	case toRepair:
+	case ToRepair:
 		if err == nil {
 			w.box = own
 		}
-	case toAnnounce:
+	case ToAnnounce:
 		if err == nil && !w.started {
 			w.started = true
 			w.say(rendezvous.Start{})
 		}
-	case toRelax:
-		if errors.Is(err, errNextEpoch) {
+	case ToRelax:
+		if errors.Is(err, ErrNextEpoch) {
 			w.box, w.relaxes = own, false
 		}
-	case toKeep:
+	case ToKeep:
 		w.box, w.relaxes = own, false
-	case toAnswer:
+	case ToAnswer:
 		if err == nil {
-			w.results = append(w.results, b.epoch)
+			w.results = append(w.results, b.Epoch)
 		} else if !w.hungUp {
 			w.cut()
 		}
 	}
-	w.step(fmt.Sprintf("%v has ended, %v", b.do, err), event{ended: &ended{b.job, b.number, err}})
+	w.step(fmt.Sprintf("%v has ended, %v", b.Do, err), Event{Ended: &Ended{b.Job, b.Number, err}})
 	return true
 }
 
@@ -210,12 +210,12 @@ func (w *world) proceed() bool {
 			if w.ends(w.jobs[i]) {
 				return true
 			}
-		} else if len(w.queue) > 0 && w.contact == connected {
+		} else if len(w.queue) > 0 && w.contact == Connected {
 			o := w.queue[0]
 			w.queue = w.queue[1:]
 			text := "closed"
-			if o.assigned != nil {
-				text = fmt.Sprintf("assigned %+v", *o.assigned)
+			if o.Assigned != nil {
+				text = fmt.Sprintf("assigned %+v", *o.Assigned)
 			}
 			w.step(text, o)
 			return true
@@ -228,26 +228,26 @@ func (w *world) proceed() bool {
 func (w *world) search() bool {
 	switch w.contact {
 	case proposing:
-		w.step("not decided", event{decided: &register.Term{}})
+		w.step("not decided", Event{Decided: &register.Term{}})
 	case asking:
-		f := &found{address: "b"}
+		f := &Found{Address: "b"}
 		if w.rand.IntN(3) == 0 {
-			f = &found{err: errors.New("no answer")}
+			f = &Found{Err: errors.New("no answer")}
 		} else {
 			w.results = nil
 			switch {
 			case w.fails:
 				w.say(rendezvous.Lost{Why: "why"})
-			case w.epoch > w.member.epoch: // it was not sent
-				w.queue = []event{{message: rendezvous.Epoch{Epoch: w.epoch}}}
+			case w.epoch > w.Member.Epoch: // it was not sent
+				w.queue = []Event{{Message: rendezvous.Epoch{Epoch: w.epoch}}}
 			case w.entry == unassigned || w.entry == leaving:
 				w.lose()
 			}
 		}
-		w.step(fmt.Sprintf("asked: %q, %v", f.address, f.err), event{asked: f})
+		w.step(fmt.Sprintf("asked: %q, %v", f.Address, f.Err), Event{Asked: f})
 	case pausing:
-		w.now, _ = w.wake()
-		w.step("deadline", event{})
+		w.now, _ = w.Wake()
+		w.step("deadline", Event{})
 	default:
 		return false
 	}
@@ -256,7 +256,7 @@ func (w *world) search() bool {
 
 // settle lets everything happen, until nothing does or the peer has ended.
 func (w *world) settle() {
-	for n := 0; w.outcome == inProgress && (w.proceed() || !w.last && len(w.find(toRelax)) > 0); n++ {
+	for n := 0; w.Outcome == InProgress && (w.proceed() || !w.last && len(w.find(ToRelax)) > 0); n++ {
 		require.Less(w.t, n, 2000, "no end\n%s", w.String())
 	}
 }
@@ -283,7 +283,7 @@ func TestEpochs(t *testing.T) {
 		"epochs, a loss before the start": func(w *world) {
 			for w.task != unstarted {
 				w.proceed()
-				w.queue = slices.DeleteFunc(w.queue, func(o event) bool { return o.message == rendezvous.Start{} })
+				w.queue = slices.DeleteFunc(w.queue, func(o Event) bool { return o.Message == rendezvous.Start{} })
 			}
 			w.halts = true
 			w.lose(1)
@@ -299,7 +299,7 @@ func TestEpochs(t *testing.T) {
 		"epochs, a loss while an answer is sent": func(w *world) {
 			relaxing(w)
 			w.last = false
-			for len(w.find(toAnswer)) == 0 {
+			for len(w.find(ToAnswer)) == 0 {
 				w.proceed()
 			}
 			w.last = true
@@ -311,7 +311,7 @@ func TestEpochs(t *testing.T) {
 			for w.entry != unassigned {
 				w.proceed()
 			}
-			w.queue[0].assigned.resumes = true
+			w.queue[0].Assigned.Resumes = true
 		},
 		"epochs, the run fails": func(w *world) {
 			relaxing(w)
@@ -345,8 +345,8 @@ func TestEpochs(t *testing.T) {
 		},
 		"requests": func(w *world) {
 			relaxing(w)
-			w.step("stop", event{request: toStop})
-			w.step("leave", event{request: toLeave})
+			w.step("stop", Event{Request: ToStop})
+			w.step("leave", Event{Request: ToLeave})
 			w.say(rendezvous.Stop{})
 			w.settle()
 			w.cut()
@@ -369,7 +369,7 @@ func TestRandomEpochs(t *testing.T) {
 	if testing.Short() {
 		seeds = 2000
 	}
-	var ends [failed + 1]int
+	var ends [Failed + 1]int
 	for seed := range seeds {
 		w := newWorld(t, seed)
 		w.failing, w.halts = w.rand.IntN(8) == 0, w.rand.IntN(2) == 0
@@ -380,13 +380,13 @@ func TestRandomEpochs(t *testing.T) {
 					w.lose(w.rand.IntN(3))
 				}
 			case 2:
-				if w.member.started { // a leader without keepers ends the run
+				if w.Member.Started { // a leader without keepers ends the run
 					w.cut()
 				}
 			case 3:
-				w.step("stop", event{request: toStop})
+				w.step("stop", Event{Request: ToStop})
 			case 4:
-				w.step("leave", event{request: toLeave})
+				w.step("leave", Event{Request: ToLeave})
 			case 5:
 				if w.fails = w.fails || w.rand.IntN(6) == 0; w.fails {
 					w.say(rendezvous.Lost{Why: "why", CutOff: true})
@@ -398,24 +398,24 @@ func TestRandomEpochs(t *testing.T) {
 		faults := w.failing || w.fails
 		w.failing, w.last = false, true
 		w.settle()
-		if !faults && w.outcome == inProgress && w.contact == connected && w.task != answering {
+		if !faults && w.Outcome == InProgress && w.contact == Connected && w.task != answering {
 			require.Equal(t, relaxing, w.task, "seed %d\n%s", seed, w.String())
 			require.Equal(t, w.epoch, w.at, "seed %d\n%s", seed, w.String())
 		}
 		w.last = false
 		w.settle()
-		if w.outcome == inProgress {
+		if w.Outcome == InProgress {
 			require.Equal(t, answering, w.task, "seed %d\n%s", seed, w.String())
 			require.NotEmpty(t, w.results, "seed %d\n%s", seed, w.String())
 			require.True(t, w.fails || slices.Contains(w.results, w.epoch), "seed %d\n%s", seed, w.String())
 			w.say(rendezvous.Bye{})
 			w.settle()
 		}
-		require.NotEqual(t, inProgress, w.outcome, "seed %d\n%s", seed, w.String())
-		require.True(t, faults || w.outcome == finished || w.contact == alone, "seed %d\n%s", seed, w.String())
-		ends[w.outcome]++
+		require.NotEqual(t, InProgress, w.Outcome, "seed %d\n%s", seed, w.String())
+		require.True(t, faults || w.Outcome == Finished || w.contact == Alone, "seed %d\n%s", seed, w.String())
+		ends[w.Outcome]++
 	}
-	for o := finished; o <= failed; o++ {
+	for o := Finished; o <= Failed; o++ {
 		require.NotZero(t, ends[o], "no run has ended so: %d", o)
 	}
 }

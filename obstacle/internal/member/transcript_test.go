@@ -1,4 +1,4 @@
-package peer
+package member
 
 import (
 	"flag"
@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // transcript is a member and a text of what happens to it and of the effects, in their order.
 type transcript struct {
-	*member
+	*Member
 	strings.Builder
 }
 
@@ -32,16 +32,16 @@ var (
 )
 
 // String names a job, its number and its epoch.
-func (d do) String() string {
-	return fmt.Sprintf("job %d: %s, epoch %d", d.number, jobNames[d.job], d.epoch)
+func (d Do) String() string {
+	return fmt.Sprintf("job %d: %s, epoch %d", d.Number, jobNames[d.Job], d.Epoch)
 }
 
 // handle lets the member handle an event and records it with its effects, which it returns.
-func (r *transcript) handle(now time.Duration, text string, o event) []effect {
-	effects := r.step(now, o)
+func (r *transcript) handle(now time.Duration, text string, o Event) []Effect {
+	effects := r.Step(now, o)
 	fmt.Fprintf(r, "%v %s: %s, %s %d, %s %d", now, text, contacts[r.contact], entries[r.entry], r.open, tasks[r.task], r.at)
-	if r.outcome != inProgress {
-		fmt.Fprintf(r, ", %s", outcomes[r.outcome])
+	if r.Outcome != InProgress {
+		fmt.Fprintf(r, ", %s", outcomes[r.Outcome])
 	}
 	r.WriteString("\n")
 	for _, e := range effects {
@@ -51,17 +51,17 @@ func (r *transcript) handle(now time.Duration, text string, o event) []effect {
 }
 
 func effectText(e any) string {
-	if d, is := e.(do); is {
+	if d, is := e.(Do); is {
 		return d.String()
 	}
-	if l, is := e.(logged); is {
-		s := [...]string{"debug", "info", "warn"}[l.level] + ": " + l.text
-		for i := 0; i < len(l.fields); i += 2 {
-			s += fmt.Sprintf(", %v %v", l.fields[i], l.fields[i+1])
+	if l, is := e.(Logged); is {
+		s := [...]string{"debug", "info", "warn"}[l.Level] + ": " + l.Text
+		for i := 0; i < len(l.Fields); i += 2 {
+			s += fmt.Sprintf(", %v %v", l.Fields[i], l.Fields[i+1])
 		}
 		return s
 	}
-	return strings.NewReplacer("peer.", "", "rendezvous.", "").Replace(fmt.Sprintf("%T%+v", e, e))
+	return strings.NewReplacer("member.", "", "rendezvous.", "").Replace(fmt.Sprintf("%T%+v", e, e))
 }
 
 // requireGolden compares the transcript with a golden file.
