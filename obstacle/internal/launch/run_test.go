@@ -174,7 +174,9 @@ func randomWorld(t *testing.T, seed uint64) *world {
 		if bits&8 != 0 {
 			p.Keepers = 3
 		}
-		p.Elastic = bits&16 != 0
+		if p.Elastic = bits&16 != 0; bits&32 != 0 {
+			p.Scheme = "async"
+		}
 	})
 }
 

@@ -10,10 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/internal/register"
-	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
+	shipped "github.com/p2pdc/p2pdc/obstacle/internal/member"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -34,21 +33,7 @@ type world struct {
 	terms    []register.Term // that were proposed
 	exits    []event         // of processes that the run has started
 	children map[child]*member
-}
-
-// simulated is the other end of a connection.
-type simulated struct {
-	caller
-	child    child
-	of       *member // nil before it has a place
-	queue    []event // of is set when they are delivered
-	control  string
-	epoch    int
-	sweep    uint64
-	valued   bool
-	relaxing bool
-	silent   bool // its host vanished
-	closed   bool
+	from     map[int]int64 // kept iterate with which the peers have begun an epoch; −1: none
 }
 
 // worldOf returns a world whose peers are about to start.
@@ -62,7 +47,7 @@ func worldOf(t *testing.T, seed uint64, change func(p *Plan)) *world {
 		change(&p)
 	}
 	w := &world{t: t, r: newRun(p, "run", nil), rand: rand.New(rand.NewPCG(seed, 1))}
-	w.children = map[child]*member{}
+	w.children, w.from = map[child]*member{}, map[int]int64{}
 	w.r.self, w.r.listens = process{host: "leader", pid: 1}, "127.0.0.1:1"
 	for _, m := range w.r.members {
 		var a *simulated
@@ -79,13 +64,20 @@ func worldOf(t *testing.T, seed uint64, change func(p *Plan)) *world {
 			a.child = host.child
 		}
 		m.caller, m.child, m.name = a.caller, a.child, fmt.Sprintf("process %d", a.child)
-		a.of, a.control, a.valued, a.relaxing = m, fmt.Sprintf("10.0.0.1:%d", a.conn), true, true
+		a.of, a.control = m, fmt.Sprintf("10.0.0.1:%d", a.conn)
+		w.join(a, 0)
+		w.receive(a, &workload{})
+		for w.act(a) {
+		}
+		a.queue = nil // the run knows that it is ready
 		m.control, m.ready, m.assigned, m.informed = a.control, true, true, true
 	}
 	w.r.begin(0)
 	effects := w.r.take()
 	w.list(effects)
 	w.perform(effects)
+	for w.deliver() { // the peers relax
+	}
 	return w
 }
 
@@ -102,21 +94,6 @@ func (w *world) connect(host string, pid, rank int) *simulated {
 	return a
 }
 
-// say queues an event of a connection.
-func (a *simulated) say(o event) {
-	if !a.closed && !a.silent {
-		a.queue = append(a.queue, o)
-	}
-}
-
-func (a *simulated) send(m rendezvous.Message) { a.say(event{message: m}) }
-
-// end ends a connection from the other side.
-func (a *simulated) end(why string) {
-	a.say(event{closed: errors.New(why)})
-	a.closed = true
-}
-
 // perform lets the world react to effects.
 func (w *world) perform(effects []effect) {
 	for _, e := range effects {
@@ -131,9 +108,9 @@ func (w *world) perform(effects []effect) {
 				w.answers = append(w.answers, event{of: e.of, refused: errors.New("broken pipe")})
 				continue
 			}
-			if e.msg.Epoch >= a.epoch && a.control == "" {
-				a.epoch = e.msg.Epoch
-				a.listen(w)
+			if a.peer == nil {
+				w.join(a, e.msg.Epoch)
+				w.listen(a, e.msg.Epoch)
 			}
 		case refuse:
 			w.actors[e.conn-1].closed = true
@@ -182,63 +159,6 @@ func (w *world) handle(o event) {
 	}
 }
 
-// listen says that a peer has entered its epoch.
-func (a *simulated) listen(w *world) {
-	a.control = fmt.Sprintf("10.0.0.1:%d", 100*a.epoch+int(a.conn))
-	l := rendezvous.Listen{Control: a.control, Epoch: a.epoch, Sweep: a.sweep, Idle: !a.relaxing}
-	if a.valued {
-		l.Box = a.of.box
-		if kept := iterate.Iteration(a.sweep / 10 * 10); w.r.exact() && kept > 0 {
-			next := iterate.Rank((a.of.rank + 1) % len(w.r.members))
-			l.Holding = held(next, kept)
-		}
-	}
-	a.send(l)
-}
-
-// receive lets a peer react to a message.
-func (w *world) receive(a *simulated, msg rendezvous.Message) {
-	if a.closed || a.silent {
-		return
-	}
-	switch msg := msg.(type) {
-	case rendezvous.Epoch:
-		a.epoch = msg.Epoch
-		a.listen(w)
-	case *workload:
-		if w.work(a, msg); a.relaxing {
-			a.send(rendezvous.Ready{Epoch: a.epoch})
-		}
-	case rendezvous.Capture:
-		w.capture(a, &msg)
-	case rendezvous.Host:
-		other := w.connect(a.join.Host, a.join.Pid, msg.Rank)
-		other.child = a.child
-		other.say(event{joined: &other.caller})
-	case rendezvous.Keep:
-		a.send(rendezvous.Keeping{Address: fmt.Sprintf("10.0.0.1:%d", 5000+int(a.conn))})
-	case rendezvous.Stop:
-		a.finish(Interrupted)
-	case rendezvous.Lost:
-		a.finish(Failed)
-	case rendezvous.Bye:
-		a.end("end of stream")
-	}
-}
-
-// work lets a peer begin the work of an epoch.
-func (w *world) work(a *simulated, l *workload) {
-	if l.assign.Epoch != a.epoch {
-		return
-	}
-	if !a.valued && l.assign.Repair != nil {
-		a.send(rendezvous.Repaired{Epoch: a.epoch, Method: "sor", Residual: nullable.NaN()})
-	}
-	if a.valued, a.relaxing = true, true; l.assign.Resume != nil {
-		a.sweep = l.assign.Resume.Iterate
-	}
-}
-
 func (w *world) capture(a *simulated, c *rendezvous.Capture) {
 	box := a.of.box
 	out := rendezvous.Captured{Number: c.Number, Box: box, Sweep: a.sweep, Residual: nullable.NaN(), Copy: c.Copy}
@@ -246,7 +166,7 @@ func (w *world) capture(a *simulated, c *rendezvous.Capture) {
 	switch {
 	case c.Copy != nil:
 		points, out.State = w.r.members[c.Copy.Rank].box.Points(), []byte{1}
-	case a.valued:
+	case a.valued():
 		for _, b := range c.Boxes {
 			for d := range 3 {
 				b.Lo[d], b.Hi[d] = max(b.Lo[d], box.Lo[d]), min(b.Hi[d], box.Hi[d])
@@ -257,52 +177,41 @@ func (w *world) capture(a *simulated, c *rendezvous.Capture) {
 	a.say(event{message: out, values: make([]float64, points)})
 }
 
-// finish lets a peer send its block and its result.
-func (a *simulated) finish(reason string) {
-	if a.of == nil || !a.relaxing && reason == Converged {
-		return
-	}
-	if a.relaxing {
-		a.say(event{bytes: blocks.Bytes(a.of.box)})
-	}
-	a.send(rendezvous.Result{Epoch: a.epoch, Reason: reason, Lost: -1})
-}
-
-// deliver handles an event that is queued on a random connection, and reports whether there was one.
+// deliver handles an event that is queued on a random connection, or lets a random peer act. It reports whether there was
+// one.
 func (w *world) deliver() bool {
-	var ready []*simulated
-	for _, a := range w.actors {
-		if len(a.queue) > 0 {
-			ready = append(ready, a)
-		}
-	}
+	w.now += time.Millisecond
 	if len(w.exits) > 0 && w.rand.IntN(4) == 0 {
 		o := w.exits[0]
 		w.exits = w.exits[1:]
 		w.handle(o)
 		return true
 	}
-	if n := len(ready) + len(w.terms); n == 0 {
-		return len(w.exits) > 0
-	} else if w.rand.IntN(n) >= len(ready) {
+	if len(w.terms) > 0 && w.rand.IntN(4) == 0 {
 		t := w.terms[0]
 		w.terms = w.terms[1:]
 		w.handle(event{decided: &t})
 		return true
 	}
-	a := ready[w.rand.IntN(len(ready))]
-	o := a.queue[0]
-	a.queue = a.queue[1:]
-	w.now += time.Millisecond
-	if o.joined != nil {
-		w.handle(o)
+	for _, i := range w.rand.Perm(2 * len(w.actors)) {
+		a := w.actors[i/2]
+		if i%2 == 0 && w.act(a) {
+			return true
+		}
+		if i%2 == 0 || len(a.queue) == 0 {
+			continue
+		}
+		o := a.queue[0]
+		a.queue = a.queue[1:]
+		if o.joined == nil {
+			o.of = a.of
+		}
+		if o.of != nil || o.joined != nil { // else it has no place: nothing reads what it sends
+			w.handle(o)
+		}
 		return true
 	}
-	if o.of = a.of; o.of == nil { // it has no place: nothing reads what it sends
-		return true
-	}
-	w.handle(o)
-	return true
+	return len(w.exits)+len(w.terms) > 0
 }
 
 // tick handles a tick.
@@ -316,7 +225,7 @@ func (w *world) tick() {
 	}
 	w.looks, w.ticks = nil, w.ticks+1
 	for _, a := range w.actors {
-		if a.of != nil && !a.closed && !a.silent && a.relaxing && w.ticks%8 == 0 {
+		if !a.closed && !a.silent && len(a.find(shipped.ToRelax)) > 0 && w.ticks%8 == 0 {
 			a.sweep++
 			a.send(rendezvous.Beat{Sweep: a.sweep, Residual: 0.1})
 		}
@@ -329,12 +238,26 @@ func (w *world) settle() {
 	for range 3000 {
 		for w.deliver() {
 		}
-		if w.r.failure != nil || !w.r.active && len(w.r.pending) == 0 {
+		if w.r.failure != nil {
+			return
+		}
+		if !w.r.active && len(w.r.pending) == 0 {
+			w.agree()
 			return
 		}
 		w.tick()
 	}
 	require.Fail(w.t, "not all peers relax again", "%s", w.String())
+}
+
+// agree checks that all peers relax in the newest epoch, as the run assumes.
+func (w *world) agree() {
+	for _, m := range w.r.members {
+		if a := w.actors[m.conn-1]; !a.closed && !a.silent && !m.done() {
+			require.Len(w.t, a.find(shipped.ToRelax), 1, "peer %d does not relax\n%s", m.rank, w.String())
+			require.Equal(w.t, w.r.epoch, a.find(shipped.ToRelax)[0].Epoch, "peer %d\n%s", m.rank, w.String())
+		}
+	}
 }
 
 // kill ends the process of a peer, with all its connections.
