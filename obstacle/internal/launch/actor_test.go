@@ -32,6 +32,7 @@ type simulated struct {
 	sweep   uint64
 	relaxes bool   // from the beginning of the relaxation until the values are kept
 	ends    string // reason for which the relaxation ends; "": it does not
+	ready   int    // newest epoch that it has announced
 	result  rendezvous.Result
 	silent  bool // its host vanished
 	closed  bool
@@ -163,7 +164,9 @@ func (w *world) react(a *simulated, e shipped.Effect) {
 	case shipped.Do:
 		a.jobs = append(a.jobs, &begun{Do: e})
 		if e.Job == shipped.ToRelax {
-			a.relaxes = true
+			if a.relaxes = true; a.ends != Interrupted {
+				a.ends = ""
+			}
 			w.relaxes(a)
 		}
 	case shipped.Accept:
@@ -206,6 +209,7 @@ func (w *world) endJob(a *simulated, b *begun) bool {
 		}
 	case shipped.ToAnnounce:
 		if b.err == nil {
+			a.ready = b.Epoch
 			a.send(rendezvous.Ready{Epoch: b.Epoch})
 		}
 	case shipped.ToRelax:

@@ -183,7 +183,7 @@ func randomWorld(t *testing.T, seed uint64) *world {
 // fault lets something happen to a peer.
 func (w *world) fault() {
 	m := w.r.members[w.rand.IntN(len(w.r.members))]
-	switch w.rand.IntN(6) {
+	switch w.rand.IntN(8) {
 	case 0, 1:
 		w.kill(m.rank)
 	case 2:
@@ -196,6 +196,16 @@ func (w *world) fault() {
 		if m.conn != 0 {
 			other := w.rand.IntN(len(w.r.members))
 			w.actors[m.conn-1].send(rendezvous.Unreachable{Epoch: w.r.epoch, Rank: other, Why: "no word"})
+		}
+	case 6:
+		for _, a := range w.actors {
+			if w.r.failure == nil {
+				a.finish(Converged)
+			}
+		}
+	case 7: // some know before the others
+		if m.conn != 0 && w.r.failure == nil {
+			w.actors[m.conn-1].finish(Converged)
 		}
 	case 5:
 		for _, a := range w.actors {

@@ -151,7 +151,13 @@ func (w *world) hangUp(e effect) {
 
 // handle lets the run handle an event, and the answers to its effects as a shell does.
 func (w *world) handle(o event) {
+	recovering := w.r.active
 	w.perform(w.transcript.handle(w.r, w.now, o))
+	if recovering && !w.r.active && w.r.failure == nil {
+		for _, m := range w.r.members {
+			require.Equal(w.t, w.r.epoch, w.actors[m.conn-1].ready, "peer %d is not ready\n%s", m.rank, w.String())
+		}
+	}
 	for len(w.answers) > 0 {
 		o := w.answers[0]
 		w.answers = w.answers[1:]
@@ -296,6 +302,9 @@ func (w *world) over() {
 		for w.deliver() {
 		}
 		if w.r.finished() {
+			for _, m := range w.r.members {
+				require.True(w.t, m.result == nil || m.result.Epoch == w.r.epoch, "a result of an old epoch of peer %d", m.rank)
+			}
 			return
 		}
 		w.tick()

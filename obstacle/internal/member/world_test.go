@@ -44,7 +44,8 @@ type world struct {
 // begun is a job that has not ended.
 type begun struct {
 	Do
-	err error // with which it ends; nil: by itself
+	err  error // with which it ends; nil: by itself
+	over bool  // it ends by itself
 }
 
 var own = problem.Box{Hi: [3]int{2, 1, 1}}
@@ -123,9 +124,12 @@ func (w *world) find(kinds ...Job) (out []*begun) {
 	return out
 }
 
+// interrupt ends jobs, unless they have just ended by themselves.
 func (w *world) interrupt(err error, kinds ...Job) {
 	for _, b := range w.find(kinds...) {
-		b.err = err
+		if b.over = w.rand.IntN(4) == 0; !b.over {
+			b.err = err
+		}
 	}
 }
 
@@ -143,6 +147,7 @@ func (w *world) begin(d Do) {
 		w.prepared = true
 	case ToAnnounce, ToAwait, ToKeep:
 		require.True(w.t, w.prepared)
+		require.False(w.t, d.Job == ToAnnounce && w.abandoned, "it has ended")
 		require.Empty(w.t, w.find(ToPrepare, ToAnnounce, ToRelax, ToKeep))
 	case ToRelax:
 		require.True(w.t, w.prepared)
@@ -162,7 +167,7 @@ func (w *world) begin(d Do) {
 func (w *world) ends(b *begun) bool {
 	err := b.err
 	switch {
-	case b.Job == ToRelax && err == nil && (w.last || w.rand.IntN(4) > 0):
+	case b.Job == ToRelax && err == nil && !b.over && (w.last || w.rand.IntN(4) > 0):
 		return false
 	case b.Job == ToDrain && w.contact != Connected && err == nil:
 		return false
@@ -387,6 +392,8 @@ func TestRandomEpochs(t *testing.T) {
 				w.step("stop", Event{Request: ToStop})
 			case 4:
 				w.step("leave", Event{Request: ToLeave})
+			case 6:
+				w.say(rendezvous.Epoch{Epoch: w.rand.IntN(w.epoch + 1)}) // an old one
 			case 5:
 				if w.fails = w.fails || w.rand.IntN(6) == 0; w.fails {
 					w.say(rendezvous.Lost{Why: "why", CutOff: true})
