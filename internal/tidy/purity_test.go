@@ -33,7 +33,7 @@ var decisions = map[string][]string{
 		"member.go", "move.go", "ownership.go", "recover.go", "recut.go", "replace.go", "resume.go", "roster.go",
 		"sample.go", "silence.go", "state.go", "takeover.go", "workload.go",
 	},
-	"obstacle/internal/member": {"effect.go", "entering.go", "member.go", "search.go", "working.go"},
+	"obstacle/internal/member": {"effect.go", "entering.go", "member.go", "search.go", "series.go", "working.go"},
 }
 
 // settingsFile names the file whose declarations decisions may use, too.

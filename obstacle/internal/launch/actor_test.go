@@ -172,8 +172,7 @@ func (w *world) react(a *simulated, e shipped.Effect) {
 	case shipped.Accept:
 		a.work = a.sent
 	case shipped.Supersede:
-		a.interrupt(context.Canceled, shipped.ToRepair, shipped.ToConnect, shipped.ToPrepare, shipped.ToAwait, shipped.ToDrain)
-		a.interrupt(shipped.ErrNextEpoch, shipped.ToAnnounce)
+		a.interrupt(context.Canceled, shipped.ToRepair, shipped.ToConnect, shipped.ToPrepare, shipped.ToAwait)
 	case shipped.Abort, shipped.HangUp:
 		a.interrupt(errors.New("closed"), shipped.ToConnect, shipped.ToPrepare, shipped.ToRelax)
 	case shipped.Abandon:
@@ -196,7 +195,7 @@ func (w *world) endJob(a *simulated, b *begun) bool {
 	}
 	a.jobs = slices.DeleteFunc(a.jobs, func(other *begun) bool { return other == b })
 	switch b.Job {
-	case shipped.ToOpen:
+	case shipped.ToReport:
 		w.listen(a, b.Epoch)
 	case shipped.ToResume:
 		if a.sweep, a.held = a.work.Resume.Iterate, a.of.box; a.work.Resume.Again {

@@ -9,9 +9,6 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// MaxHeld bounds the ends of time steps that a peer holds.
-const MaxHeld = 2
-
 // resumeSteps decides with which time step a run goes on whose leader was lost, when the peers have returned to this
 // process, and asks them for the ends from that step on. It reports whether they can go on without a new epoch.
 func (r *run) resumeSteps() bool {
@@ -125,7 +122,7 @@ func (r *run) validSteps(steps []int) bool {
 			return false
 		}
 	}
-	return len(steps) <= MaxHeld
+	return len(steps) <= rendezvous.MaxHeld
 }
 
 // lacksStart reports whether the starting values were known only to a process that led the run before.

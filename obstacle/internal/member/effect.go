@@ -49,11 +49,28 @@ type (
 	// HangUp ends all that waits for the leader.
 	HangUp struct{}
 
+	// BeginSteps begins the time steps of an epoch with the values of its work, which is all that the peer holds then.
+	BeginSteps struct{}
+
+	// Hold holds the values at the end of the time step that has ended, whose relaxation then goes on. Drop drops those of
+	// the oldest step. The answer, which comes at once if the step was abandoned, is the end of the job.
+	Hold struct {
+		Number int
+		Drop   bool
+	}
+
+	// SendEnd sends the values at the end of a time step. Ended of an event is the answer, with the number.
+	SendEnd struct {
+		Number int
+		Step   int
+	}
+
 	// Ask asks processes for the place that this peer has in the run, all at once. Asked of an event is the answer.
 	Ask struct {
 		Addresses []string
 		Within    time.Duration
 		Epoch     int           // the newest that the peer knows
+		Steps     []int         // whose ends the peer holds, and continues to hold
 		Silence   time.Duration // of the host of the process that is found, after which it counts as lost
 	}
 
@@ -90,30 +107,34 @@ type (
 	}
 )
 
-func (Do) effect()        {}
-func (Accept) effect()    {}
-func (Supersede) effect() {}
-func (Abort) effect()     {}
-func (Abandon) effect()   {}
-func (Quit) effect()      {}
-func (Surrender) effect() {}
-func (Stop) effect()      {}
-func (Send) effect()      {}
-func (HangUp) effect()    {}
-func (Ask) effect()       {}
-func (Use) effect()       {}
-func (Detect) effect()    {}
-func (Propose) effect()   {}
-func (Learn) effect()     {}
-func (Reach) effect()     {}
-func (Lead) effect()      {}
-func (Logged) effect()    {}
+func (Do) effect()         {}
+func (Accept) effect()     {}
+func (Supersede) effect()  {}
+func (Abort) effect()      {}
+func (Abandon) effect()    {}
+func (Quit) effect()       {}
+func (Surrender) effect()  {}
+func (Stop) effect()       {}
+func (Send) effect()       {}
+func (HangUp) effect()     {}
+func (BeginSteps) effect() {}
+func (Hold) effect()       {}
+func (SendEnd) effect()    {}
+func (Ask) effect()        {}
+func (Use) effect()        {}
+func (Detect) effect()     {}
+func (Propose) effect()    {}
+func (Learn) effect()      {}
+func (Reach) effect()      {}
+func (Lead) effect()       {}
+func (Logged) effect()     {}
 
 // Job is work that takes time. The shell does it beside the decisions.
 type Job int
 
 const (
-	ToOpen     Job = iota + 1 // the endpoint of an epoch, and to report it to the leader
+	ToOpen     Job = iota + 1 // the endpoint of an epoch
+	ToReport                  // the endpoint to the leader
 	ToResume                  // from a kept iterate, or from the beginning
 	ToRepair                  // the block, which was lost with another peer
 	ToConnect                 // to the neighbours
@@ -122,8 +143,9 @@ const (
 	ToRelax
 	ToAwait  // the end of the relaxations of other peers of this process
 	ToKeep   // the values, and to make the answer
-	ToDrain  // the ends of time steps to the leader, which come before the answer
 	ToAnswer // the leader
+	ToHold   // see Hold
+	ToSend   // see SendEnd
 )
 
 // Level is the severity of a line of the log.

@@ -1,8 +1,6 @@
 package member
 
 import (
-	"errors"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -12,7 +10,9 @@ import (
 //
 //	state       event                              next
 //	leaving     the values are kept                opening
-//	opening     the endpoint is open               unassigned
+//	opening     the endpoint is open               opened
+//	opened      no end of a time step is sent      reporting
+//	reporting   the leader knows the endpoint      unassigned
 //	opening     it cannot be opened                leaving, once, and without the relaxation
 //	unassigned  work without a kept iterate        repairing or connecting
 //	unassigned  work with a kept iterate           resumable
@@ -28,6 +28,8 @@ const (
 	unassigned entry = iota // the work of the epoch has not arrived
 	leaving
 	opening
+	opened
+	reporting
 	resumable
 	resuming
 	repairing
@@ -45,7 +47,9 @@ type entering struct {
 	numbers  int       // of jobs that were begun
 	again    bool      // the endpoint could not be opened at the first attempt
 	work     *Assigned // the newest that was not accepted; nil: none
+	arrived  int       // connection that has brought it
 	accepted Assigned
+	workOn   int // connection that has brought it
 }
 
 // Assigned is the work of a peer in an epoch.
@@ -54,6 +58,8 @@ type Assigned struct {
 	Box     problem.Box // of the peer at its start
 	Resumes bool        // from a kept iterate, or from the beginning
 	Repairs bool        // the block, if the peer has no values of its box
+	InTime  bool        // the problem has time steps
+	After   int         // number of the last time step before the work
 	Err     error       // the work is invalid
 }
 
@@ -72,7 +78,7 @@ func (m *Member) epochBegins(e *rendezvous.Epoch) {
 	m.Epoch = e.Epoch
 	m.add(Supersede{})
 	switch {
-	case m.task == relaxed, m.task == answering, m.Halts:
+	case m.task == beginning, m.task == relaxed, m.task == answering, m.Halts:
 		m.abandon()
 	case m.task != idle:
 		m.debug("relaxing on until the next epoch begins", "lost", e.Lost)
@@ -88,7 +94,7 @@ func (m *Member) leave() {
 	if m.entry != entered && m.entry != leaving {
 		m.add(Abort{m.open})
 	}
-	m.entry = leaving
+	m.entry, m.on = leaving, 0 // what follows the report of the next endpoint belongs to the new epoch
 }
 
 // reopen opens the endpoint of the newest epoch.
@@ -109,7 +115,7 @@ func (m *Member) accept() {
 		m.fail(w.Err)
 	case w.Epoch != m.open:
 	default:
-		m.accepted = *w
+		m.accepted, m.workOn = *w, m.arrived
 		m.add(Accept{})
 		if !w.Resumes {
 			m.repair()
@@ -135,13 +141,15 @@ func (m *Member) entryEnded(j Job, err error) {
 	case m.Over, m.Lost != nil: // the end of the connection follows
 	case m.open < m.Epoch:
 		m.leave()
-	case err != nil && j == ToOpen && !m.again && !errors.Is(err, ErrLauncherLeft):
+	case err != nil && j == ToOpen && !m.again:
 		m.again, m.entry = true, leaving // there may be too few ports for two endpoints
 		m.abandon()
 	case err != nil:
 		m.fail(err)
 	case j == ToOpen:
-		m.again, m.entry = false, unassigned
+		m.again, m.entry = false, opened
+	case j == ToReport:
+		m.entry = unassigned
 		m.accept()
 	case j == ToResume:
 		m.repair()

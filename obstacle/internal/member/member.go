@@ -38,6 +38,7 @@ type Member struct {
 	search
 	entering
 	working
+	series
 	outputs
 }
 
@@ -61,6 +62,7 @@ var (
 // after a silence. byUser states that a user has started the peer by hand.
 func New(w *rendezvous.Welcome, silence time.Duration, byUser bool) *Member {
 	m := &Member{suspect: w.Spec.Suspect, timeout: w.Spec.PeerTimeout, unguarded: silence, byUser: byUser}
+	m.lasts = w.Spec.Lasting()
 	m.Epoch, m.open = w.Epoch, w.Epoch
 	return m
 }
@@ -74,7 +76,8 @@ type Event struct {
 	Asked    *Found             // answer to Ask
 	Decided  *register.Term     // answer to Propose; zero: the proposal was not decided
 	Request  Request            // of the user
-	Ended    *Ended             // answer to Do
+	Step     int                // a time step has ended; 0: none
+	Ended    *Ended             // answer to Do, Hold or SendEnd
 	Facts
 }
 
@@ -118,7 +121,7 @@ func (m *Member) Step(now time.Duration, o Event) []Effect {
 	case o.Message != nil:
 		m.receive(o.Message)
 	case o.Assigned != nil:
-		m.work = o.Assigned
+		m.work, m.arrived = o.Assigned, m.conn
 		m.accept()
 	case o.Keeps != "":
 		m.self = o.Keeps
@@ -132,6 +135,12 @@ func (m *Member) Step(now time.Duration, o Event) []Effect {
 		m.requested(o.Request)
 	case o.Ended != nil && o.Ended.Number == m.entryJob:
 		m.entryEnded(o.Ended.Job, o.Ended.Err)
+	case o.Step > 0:
+		m.stepEnded(o.Step)
+	case o.Ended != nil && o.Ended.Job == ToHold:
+		m.stepHeld(o.Ended)
+	case o.Ended != nil && o.Ended.Job == ToSend:
+		m.endSent(o.Ended)
 	case o.Ended != nil && o.Ended.Number == m.taskJob:
 		m.taskEnded(o.Ended.Job, o.Ended.Err)
 	case m.contact == pausing && (now >= m.deadline || o.Over):
@@ -154,6 +163,8 @@ func (m *Member) receive(msg rendezvous.Message) {
 		m.runFailed(&msg)
 	case rendezvous.Epoch:
 		m.epochBegins(&msg)
+	case rendezvous.Resend:
+		m.resend(msg.From)
 	case rendezvous.Bye:
 		m.Bye = &msg
 		m.leaderGone()
@@ -199,6 +210,8 @@ func (m *Member) runFailed(why *rendezvous.Lost) {
 		m.add(Abort{m.at}) // ends every blocking call
 	}
 	switch m.task {
+	case beginning:
+		m.quit()
 	case unstarted:
 		m.fail(errors.New(why.Why))
 	case relaxed:
@@ -210,10 +223,10 @@ func (m *Member) runFailed(why *rendezvous.Lost) {
 
 // leaderGone ends what waits for the leader, since no process leads the run any more, or the run is over.
 func (m *Member) leaderGone() {
-	m.contact, m.cutOff = Alone, true
+	m.contact, m.cutOff = alone, true
 	m.add(HangUp{})
 	switch {
-	case m.task == unstarted:
+	case m.task == beginning, m.task == unstarted:
 		m.quit()
 	case m.task == relaxed, m.task == answering && !m.sending:
 		m.afterAnswer()
@@ -230,6 +243,7 @@ func (m *Member) fail(err error) {
 
 // advance begins what has waited for the end of something else.
 func (m *Member) advance() {
+	m.sendEnd()
 	switch stopped := m.Failure != nil || m.cutOff || m.Lost != nil; {
 	case m.Outcome != InProgress:
 	case stopped && m.task == idle:
@@ -237,10 +251,16 @@ func (m *Member) advance() {
 	case stopped:
 	case m.entry == leaving && !m.yields():
 		m.reopen()
+	case m.entry == opened && m.endJob == 0:
+		m.enterBy(reporting, ToReport)
 	case m.entry == resumable && !m.yields():
 		m.enterBy(resuming, ToResume)
 	case m.entry == queued && m.task == idle:
 		m.enter()
+	case m.task == beginning && !m.frozen && m.endJob == 0:
+		m.beginSteps()
+	case m.task == answering:
+		m.deliver()
 	}
 }
 

@@ -34,11 +34,11 @@ var ErrNobody = errors.New("nothing listens at the addresses of the keepers")
 type contact int
 
 const (
-	Connected contact = iota
+	connected contact = iota
 	proposing         // this process as the next leader, to the other keepers
 	asking            // the keepers for the process that leads
 	pausing           // until the next attempt
-	Alone             // no process that leads the run was found, or the peer has ended
+	alone             // no process that leads the run was found, or the peer has ended
 )
 
 // search is the connection to the process that leads the run, and the search for another one after its loss. If this
@@ -140,21 +140,19 @@ func (m *Member) decided(t register.Term) {
 
 func (m *Member) ask() {
 	m.contact = asking
-	m.add(Ask{m.candidates(), attemptTime(m.suspect), m.Epoch, m.silence()})
+	m.frozen = true
+	m.add(Ask{m.candidates(), attemptTime(m.suspect), m.Epoch, slices.Clone(m.steps), m.silence()})
 }
 
 // asked ends an attempt. The search ends if the run goes on without this peer, or if it has lasted too long.
 func (m *Member) asked(f *Found) {
 	if f.Err == nil {
-		m.contact = Connected
+		m.contact = connected
 		m.conn++
 		m.add(Reach{true})
 		m.add(Use{f.Address})
 		if m.leaves { // the process that leads now has to be asked again
 			m.add(Send{rendezvous.Leave{}})
-		}
-		if m.task == answering {
-			m.deliver()
 		}
 		return
 	}

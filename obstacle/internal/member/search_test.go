@@ -124,7 +124,7 @@ func TestNobodyListens(t *testing.T) {
 		now, _ = m.Wake()
 		m.Step(now, Event{})
 	}
-	require.Equal(t, Alone, m.contact)
+	require.Equal(t, alone, m.contact)
 	require.Equal(t, roundsOver+2, attempts)
 	require.ErrorIs(t, m.Why, ErrNobody)
 }
@@ -140,7 +140,7 @@ func TestEverySearchEnds(t *testing.T) {
 		}
 		now, leads := time.Second, 0
 		effects := m.Step(now, Event{Closed: true})
-		for m.contact != Connected && m.contact != Alone {
+		for m.contact != connected && m.contact != alone {
 			var question Effect
 			for _, e := range effects {
 				switch e.(type) {

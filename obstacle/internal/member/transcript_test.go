@@ -23,12 +23,12 @@ type transcript struct {
 // Names of states, as transcripts have them.
 var (
 	contacts = [...]string{"connected", "proposing", "asking", "pausing", "alone"}
-	entries  = [...]string{"unassigned", "leaving", "opening", "resumable", "resuming", "repairing", "connecting", "queued",
+	entries  = [...]string{"unassigned", "leaving", "opening", "opened", "reporting", "resumable", "resuming", "repairing", "connecting", "queued",
 		"entered"}
-	tasks    = [...]string{"idle", "preparing", "announcing", "unstarted", "relaxing", "relaxed", "saving", "answering"}
+	tasks    = [...]string{"idle", "preparing", "beginning", "announcing", "unstarted", "relaxing", "relaxed", "saving", "answering"}
 	outcomes = [...]string{"in progress", "finished", "reported", "failed"}
-	jobNames = [...]string{"nothing", "open", "resume", "repair", "connect", "prepare", "announce", "relax", "await", "keep",
-		"drain", "answer"}
+	jobNames = [...]string{"nothing", "open", "report", "resume", "repair", "connect", "prepare", "announce", "relax", "await", "keep",
+		"answer", "hold", "send"}
 )
 
 // String names a job, its number and its epoch.

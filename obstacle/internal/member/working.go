@@ -9,14 +9,15 @@ import (
 //
 //	state       event                                    next
 //	idle        an epoch is entered                      preparing
-//	preparing   the sessions are open                    announcing
+//	preparing   the sessions are open                    announcing, or beginning with time steps
+//	beginning   no earlier end is needed                 announcing
 //	announcing  the leader knows, before the start       unstarted
 //	announcing  the leader knows                         relaxing
 //	unstarted   the run starts                           relaxing
 //	relaxing    the relaxation ends by itself            relaxed
 //	relaxing    it fails, or in a former epoch           saving
 //	relaxed     other peers of the process end, too      saving
-//	saving     the values are kept                      answering
+//	saving      the values are kept                      answering
 //	answering   the leader ends the run                  idle
 //	answering   another process leads the run            answering
 //	any         the epoch is abandoned                   idle, once the values are kept
@@ -25,6 +26,7 @@ type task int
 const (
 	idle task = iota
 	preparing
+	beginning
 	announcing
 	unstarted
 	relaxing
@@ -40,7 +42,6 @@ type working struct {
 	taskJob     int  // number of the job in progress; 0: none
 	abandoned   bool // a newer epoch, or the end of this peer, waits for its end
 	Surrendered bool // the answer is of a run that failed between two epochs
-	drained     int  // connection on which all ends of time steps were sent, + 1
 	answered    int  // connection on which the answer was sent, + 1
 	sending     bool // the answer is being sent
 }
@@ -64,7 +65,7 @@ func (m *Member) yields() bool {
 func (m *Member) abandon() {
 	m.abandoned = true
 	switch m.task {
-	case unstarted:
+	case beginning, unstarted:
 		m.quit()
 	case relaxing:
 		m.add(Abandon{})
@@ -95,13 +96,8 @@ func (m *Member) taskEnded(j Job, err error) {
 	case ToAwait:
 		m.keep()
 	case ToKeep:
-		m.task, m.drained, m.answered = answering, 0, 0
+		m.task, m.answered = answering, 0
 		m.proceed()
-	case ToDrain:
-		if err == nil {
-			m.drained = m.conn + 1
-			m.deliver()
-		}
 	case ToAnswer:
 		m.sending = false
 		m.proceed()
@@ -110,8 +106,11 @@ func (m *Member) taskEnded(j Job, err error) {
 
 func (m *Member) prepared(err error) {
 	switch {
-	case err == nil && !m.abandoned:
+	case err == nil && !m.abandoned && !m.accepted.InTime:
 		m.workBy(announcing, ToAnnounce)
+		return
+	case err == nil && !m.abandoned && m.Lost == nil && !m.cutOff:
+		m.task = beginning
 		return
 	case err == nil, m.at < m.Epoch && !m.Over && !m.cutOff, m.Lost != nil && !m.Held.Empty():
 	case m.Failure == nil:
@@ -122,10 +121,10 @@ func (m *Member) prepared(err error) {
 
 func (m *Member) announced(err error) {
 	switch {
-	case err != nil && !errors.Is(err, ErrNextEpoch):
+	case err != nil:
 		m.Failure = err
 		m.quit()
-	case err != nil, m.abandoned:
+	case m.abandoned:
 		m.quit()
 	case m.at > 0 || m.Started: // it comes before the end of the run or its failure, and the leader then awaits a block
 		m.relax()
@@ -169,14 +168,11 @@ func (m *Member) proceed() {
 // does not wait for these.
 func (m *Member) deliver() {
 	to := m.conn + 1
-	switch {
-	case m.sending || m.answered == to || m.contact != Connected:
-	case m.drained == to || m.Lost != nil:
-		m.sending, m.answered = true, to
-		m.workBy(answering, ToAnswer)
-	default:
-		m.workBy(answering, ToDrain)
+	if m.sending || m.answered == to || m.contact != connected || m.Lost == nil && !m.sent() {
+		return
 	}
+	m.sending, m.answered = true, to
+	m.workBy(answering, ToAnswer)
 }
 
 // surrender delivers the values that this peer has when the run has failed between two epochs.

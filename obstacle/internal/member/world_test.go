@@ -32,6 +32,12 @@ type world struct {
 	last     bool        // the run is not left to converge
 	failing  bool        // jobs may fail
 	fails    bool        // the run
+	inTime   bool        // the problem has time steps
+	step     int         // the newest that has ended, in the epoch
+	steps    []int       // whose ends are held
+	waits    bool        // the relaxation, until the end of a step can be held
+	gives    bool        // steps are abandoned, as a newer epoch begins
+	sent     []int       // steps whose ends the leader has
 	prepared bool        // an epoch, that was not quit
 	hungUp   bool
 
@@ -50,8 +56,9 @@ type begun struct {
 
 var own = problem.Box{Hi: [3]int{2, 1, 1}}
 
-func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, rand: rand.New(rand.NewPCG(seed, 1)), transcript: transcript{Member: led()}}
+func newWorld(t *testing.T, seed uint64, inTime bool) *world {
+	w := &world{t: t, rand: rand.New(rand.NewPCG(seed, 1)), transcript: transcript{Member: led()}, inTime: inTime}
+	w.lasts = true
 	w.assign(&Assigned{})
 	return w
 }
@@ -61,7 +68,7 @@ func (w *world) say(m rendezvous.Message) { w.queue = append(w.queue, Event{Mess
 
 // assign queues work for the newest epoch.
 func (w *world) assign(a *Assigned) {
-	a.Epoch, a.Box = w.epoch, own
+	a.Epoch, a.Box, a.InTime = w.epoch, own, w.inTime
 	w.queue = append(w.queue, Event{Assigned: a})
 }
 
@@ -74,7 +81,7 @@ func (w *world) lose(ranks ...int) {
 // cut ends the connection to the leader.
 func (w *world) cut() { w.queue = []Event{{Closed: true}} }
 
-func (w *world) step(text string, o Event) {
+func (w *world) tell(text string, o Event) {
 	if w.Outcome != InProgress {
 		return
 	}
@@ -94,16 +101,36 @@ func (w *world) perform(effects []Effect) {
 		switch e := e.(type) {
 		case Do:
 			w.begin(e)
+		case BeginSteps:
+			require.Empty(w.t, w.find(ToHold, ToSend))
+			w.step, w.steps, w.sent = w.accepted.After, []int{w.accepted.After}, nil
+		case Hold:
+			require.Empty(w.t, w.find(ToSend), "its memory may be used again")
+			if w.gives {
+				w.tell("the step was abandoned", Event{Ended: &Ended{ToHold, e.Number, ErrNextEpoch}})
+				continue
+			}
+			require.True(w.t, w.waits)
+			if w.waits = false; e.Drop {
+				w.steps = w.steps[1:]
+			}
+			w.steps = append(w.steps, w.step)
+			w.jobs = append(w.jobs, &begun{Do: Do{ToHold, e.Number, w.at}})
+		case SendEnd:
+			require.Empty(w.t, w.find(ToHold, ToSend))
+			require.Contains(w.t, w.steps, e.Step)
+			require.Equal(w.t, connected, w.contact)
+			w.jobs = append(w.jobs, &begun{Do: Do{ToSend, e.Number, e.Step}})
 		case Supersede:
-			w.interrupt(context.Canceled, ToRepair, ToConnect, ToPrepare, ToAwait, ToDrain)
-			w.interrupt(ErrNextEpoch, ToAnnounce)
+			w.gives = w.relaxes
+			w.interrupt(context.Canceled, ToRepair, ToConnect, ToPrepare, ToAwait)
 		case Abort:
 			w.interrupt(errors.New("closed"), ToConnect, ToPrepare, ToRelax)
 		case Abandon:
 			w.interrupt(ErrNextEpoch, ToRelax)
 		case HangUp:
 			w.hungUp = true
-			w.interrupt(errors.New("closed"), ToOpen, ToRepair, ToConnect, ToPrepare, ToAnnounce, ToRelax, ToDrain, ToAnswer)
+			w.interrupt(errors.New("closed"), ToOpen, ToRepair, ToConnect, ToPrepare, ToAnnounce, ToRelax, ToAnswer, ToSend)
 		case Quit:
 			require.True(w.t, w.prepared, "nothing to quit")
 			require.Empty(w.t, w.find(ToPrepare, ToAnnounce, ToRelax, ToKeep, ToAnswer), "a job uses what was freed")
@@ -136,9 +163,10 @@ func (w *world) interrupt(err error, kinds ...Job) {
 func (w *world) begin(d Do) {
 	b := &begun{Do: d}
 	switch d.Job {
-	case ToOpen, ToResume, ToRepair, ToConnect:
-		require.Empty(w.t, w.find(ToOpen, ToResume, ToRepair, ToConnect), "one job of an entry at a time")
-		require.False(w.t, d.Job == ToOpen && w.halts && w.relaxes, "the leader would learn of values that are not kept")
+	case ToOpen, ToReport, ToResume, ToRepair, ToConnect:
+		require.Empty(w.t, w.find(ToOpen, ToReport, ToResume, ToRepair, ToConnect), "one job of an entry at a time")
+		require.True(w.t, d.Job != ToReport || len(w.find(ToSend)) == 0, "an end of the former epoch may follow")
+		require.False(w.t, d.Job == ToReport && w.halts && w.relaxes, "the leader would learn of values that are not kept")
 		require.False(w.t, d.Job == ToResume && w.relaxes)
 	case ToPrepare:
 		require.False(w.t, w.prepared || w.relaxes, "the epoch before was not quit")
@@ -153,9 +181,12 @@ func (w *world) begin(d Do) {
 		require.True(w.t, w.prepared)
 		require.False(w.t, w.abandoned, "it would not end")
 		require.True(w.t, w.started || d.Epoch > 0)
-		w.relaxes = true
+		w.relaxes, w.waits, w.gives = true, false, false
 	case ToAnswer:
 		require.Empty(w.t, w.find(ToAnswer))
+		if w.inTime && w.Lost == nil {
+			require.Contains(w.t, w.sent, w.step, "the leader needs the last end before the answer")
+		}
 	}
 	if w.hungUp {
 		b.err = errors.New("closed")
@@ -166,17 +197,31 @@ func (w *world) begin(d Do) {
 // ends ends a job, and reports whether it can.
 func (w *world) ends(b *begun) bool {
 	err := b.err
+	if b.Job == ToRelax && w.waits && w.gives && err == nil {
+		err = ErrNextEpoch
+	}
 	switch {
+	case b.Job == ToRelax && (len(w.find(ToHold)) > 0 || w.waits && !w.gives && !w.hungUp):
+		return false // it is in the end of a step
+	case b.Job == ToRelax && w.inTime && err == nil && w.step < 9 && !w.gives && !w.hungUp:
+		w.step++
+		w.waits = true
+		w.tell(fmt.Sprintf("step %d ends", w.step), Event{Step: w.step})
+		return true
 	case b.Job == ToRelax && err == nil && !b.over && (w.last || w.rand.IntN(4) > 0):
 		return false
-	case b.Job == ToDrain && w.contact != Connected && err == nil:
-		return false
-	case err == nil && w.failing && !slices.Contains([]Job{ToRelax, ToAwait, ToKeep, ToDrain}, b.Job) && w.rand.IntN(8) == 0:
+	case err == nil && w.failing && !slices.Contains([]Job{ToRelax, ToAwait, ToKeep, ToHold}, b.Job) && w.rand.IntN(8) == 0:
 		err = errors.New("failure")
 	}
 	w.jobs = slices.DeleteFunc(w.jobs, func(other *begun) bool { return other == b })
 	switch b.Job {
-	case ToOpen:
+	case ToSend:
+		if err == nil {
+			w.sent = append(w.sent, b.Epoch)
+		} else if !w.hungUp {
+			w.cut()
+		}
+	case ToReport:
 		if err == nil && b.Epoch == w.epoch {
 			w.assign(&Assigned{Repairs: w.box != own})
 		}
@@ -202,7 +247,7 @@ func (w *world) ends(b *begun) bool {
 			w.cut()
 		}
 	}
-	w.step(fmt.Sprintf("%v has ended, %v", b.Do, err), Event{Ended: &Ended{b.Job, b.Number, err}})
+	w.tell(fmt.Sprintf("%v has ended, %v", b.Do, err), Event{Ended: &Ended{b.Job, b.Number, err}})
 	return true
 }
 
@@ -215,14 +260,14 @@ func (w *world) proceed() bool {
 			if w.ends(w.jobs[i]) {
 				return true
 			}
-		} else if len(w.queue) > 0 && w.contact == Connected {
+		} else if len(w.queue) > 0 && w.contact == connected {
 			o := w.queue[0]
 			w.queue = w.queue[1:]
 			text := "closed"
 			if o.Assigned != nil {
 				text = fmt.Sprintf("assigned %+v", *o.Assigned)
 			}
-			w.step(text, o)
+			w.tell(text, o)
 			return true
 		}
 	}
@@ -233,26 +278,27 @@ func (w *world) proceed() bool {
 func (w *world) search() bool {
 	switch w.contact {
 	case proposing:
-		w.step("not decided", Event{Decided: &register.Term{}})
+		w.tell("not decided", Event{Decided: &register.Term{}})
 	case asking:
 		f := &Found{Address: "b"}
 		if w.rand.IntN(3) == 0 {
 			f = &Found{Err: errors.New("no answer")}
 		} else {
-			w.results = nil
+			w.results, w.sent = nil, nil
+			w.say(rendezvous.Resend{From: 0})
 			switch {
 			case w.fails:
 				w.say(rendezvous.Lost{Why: "why"})
 			case w.epoch > w.Member.Epoch: // it was not sent
-				w.queue = []Event{{Message: rendezvous.Epoch{Epoch: w.epoch}}}
-			case w.entry == unassigned || w.entry == leaving:
+				w.say(rendezvous.Epoch{Epoch: w.epoch})
+			case w.entry == unassigned || w.entry == leaving, w.inTime && (w.entry != entered || w.task < unstarted):
 				w.lose()
 			}
 		}
-		w.step(fmt.Sprintf("asked: %q, %v", f.Address, f.Err), Event{Asked: f})
+		w.tell(fmt.Sprintf("asked: %q, %v", f.Address, f.Err), Event{Asked: f})
 	case pausing:
 		w.now, _ = w.Wake()
-		w.step("deadline", Event{})
+		w.tell("deadline", Event{})
 	default:
 		return false
 	}
@@ -348,17 +394,24 @@ func TestEpochs(t *testing.T) {
 			}
 			w.jobs[len(w.jobs)-1].err = errors.New("no port")
 		},
+		"epochs, time steps": func(w *world) {
+			w.halts = true
+			for w.step < 5 {
+				w.proceed()
+			}
+			w.lose(1)
+		},
 		"requests": func(w *world) {
 			relaxing(w)
-			w.step("stop", Event{Request: ToStop})
-			w.step("leave", Event{Request: ToLeave})
+			w.tell("stop", Event{Request: ToStop})
+			w.tell("leave", Event{Request: ToLeave})
 			w.say(rendezvous.Stop{})
 			w.settle()
 			w.cut()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 1)
+			w := newWorld(t, 1, name == "epochs, time steps")
 			w.last = true
 			play(w)
 			w.settle()
@@ -376,8 +429,8 @@ func TestRandomEpochs(t *testing.T) {
 	}
 	var ends [Failed + 1]int
 	for seed := range seeds {
-		w := newWorld(t, seed)
-		w.failing, w.halts = w.rand.IntN(8) == 0, w.rand.IntN(2) == 0
+		w := newWorld(t, seed, seed%3 == 0)
+		w.failing, w.halts = w.rand.IntN(8) == 0, w.inTime || w.rand.IntN(2) == 0
 		for range w.rand.IntN(40) {
 			switch w.rand.IntN(24) {
 			case 0, 1:
@@ -389,9 +442,9 @@ func TestRandomEpochs(t *testing.T) {
 					w.cut()
 				}
 			case 3:
-				w.step("stop", Event{Request: ToStop})
+				w.tell("stop", Event{Request: ToStop})
 			case 4:
-				w.step("leave", Event{Request: ToLeave})
+				w.tell("leave", Event{Request: ToLeave})
 			case 6:
 				w.say(rendezvous.Epoch{Epoch: w.rand.IntN(w.epoch + 1)}) // an old one
 			case 5:
@@ -405,7 +458,7 @@ func TestRandomEpochs(t *testing.T) {
 		faults := w.failing || w.fails
 		w.failing, w.last = false, true
 		w.settle()
-		if !faults && w.Outcome == InProgress && w.contact == Connected && w.task != answering {
+		if !faults && w.Outcome == InProgress && w.contact == connected && w.task != answering {
 			require.Equal(t, relaxing, w.task, "seed %d\n%s", seed, w.String())
 			require.Equal(t, w.epoch, w.at, "seed %d\n%s", seed, w.String())
 		}
@@ -419,7 +472,7 @@ func TestRandomEpochs(t *testing.T) {
 			w.settle()
 		}
 		require.NotEqual(t, InProgress, w.Outcome, "seed %d\n%s", seed, w.String())
-		require.True(t, faults || w.Outcome == Finished || w.contact == Alone, "seed %d\n%s", seed, w.String())
+		require.True(t, faults || w.Outcome == Finished || w.contact == alone, "seed %d\n%s", seed, w.String())
 		ends[w.Outcome]++
 	}
 	for o := Finished; o <= Failed; o++ {

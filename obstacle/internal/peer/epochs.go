@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/member"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/runner"
@@ -34,16 +33,11 @@ func (p *peer) newEpoch(end *endpoint) *epoch {
 	return e
 }
 
-// open opens the endpoint of a later epoch and reports it.
+// open opens the endpoint of a later epoch.
 func (p *peer) open(number int) (*epoch, error) {
 	end, err := p.listen(number)
 	if err != nil {
 		return nil, err
-	}
-	p.ends.suspend() // what follows the report belongs to the new epoch
-	if end.report() != nil {
-		end.abort()
-		return nil, member.ErrLauncherLeft
 	}
 	return p.newEpoch(end), nil
 }

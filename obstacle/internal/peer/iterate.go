@@ -19,11 +19,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// announce begins the time steps of an epoch, and tells the leader that this peer is ready to relax.
+// announce tells the leader that this peer is ready to relax.
 func (p *peer) announce(e *epoch) error {
-	if e.beginSteps() != nil {
-		return member.ErrNextEpoch
-	}
 	p.settled.Store(int64(e.assign.Epoch))
 	if p.leader.Send(rendezvous.Ready{Epoch: e.assign.Epoch}) != nil {
 		return member.ErrLauncherLeft
@@ -99,24 +96,6 @@ func (p *peer) surrender(s member.Surrender) {
 	}
 	p.answer = func(conn *rendezvous.Conn) error {
 		return errors.Join(sendBlock(conn, rendezvous.StreamSolution, p.balanced, box, u), conn.Send(out))
-	}
-}
-
-// drain returns when the ends of all time steps have been sent to the leader. It returns an error if another process leads
-// before that, or a newer epoch begins.
-func (p *peer) drain(ctx context.Context, to leading) error {
-	for {
-		all, progress := p.ends.sent(to.conn)
-		if all {
-			return nil
-		}
-		select {
-		case <-progress:
-		case <-to.replaced:
-			return member.ErrLauncherLeft
-		case <-ctx.Done():
-			return ctx.Err()
-		}
 	}
 }
 

@@ -166,7 +166,7 @@ func (p *peer) goBack(ctx context.Context, address string, a member.Ask) (*rende
 	defer stop()
 	name, _ := os.Hostname()
 	_, err = conn.Join(p.Identity, rendezvous.Join{
-		Rank: p.welcome.Rank, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(p.Listen), Standing: p.standing(a.Epoch),
+		Rank: p.welcome.Rank, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(p.Listen), Standing: p.standing(&a),
 	}, max(member.LeadTime, p.timeout()))
 	if err == nil {
 		err = conn.CloseWhenDead(a.Silence)
@@ -178,12 +178,12 @@ func (p *peer) goBack(ctx context.Context, address string, a member.Ask) (*rende
 	return conn, nil
 }
 
-// standing returns the state of this peer, which knows an epoch, for a process that begins to lead. The peer ends no time step before that
+// standing returns the state of this peer for a process that begins to lead. The peer ends no time step before that
 // process asks for the ends of steps.
-func (p *peer) standing(epoch int) *rendezvous.Standing {
+func (p *peer) standing(a *member.Ask) *rendezvous.Standing {
 	s := &rendezvous.Standing{
-		Epoch: epoch, Valued: p.values.known(), Sweep: uint64(p.values.progress().Sweep),
-		Cluster: p.welcome.Cluster, Steps: p.ends.freeze(),
+		Epoch: a.Epoch, Valued: p.values.known(), Sweep: uint64(p.values.progress().Sweep),
+		Cluster: p.welcome.Cluster, Steps: a.Steps,
 	}
 	s.Settled = p.settled.Load() == int64(s.Epoch)
 	if l := p.listening.Load(); l != nil {

@@ -264,7 +264,7 @@ type peer struct {
 	values     values
 	copies     copies
 	arrays     host.Arrays // of the method, in the epoch in progress
-	ends       *ends
+	ends       ends
 	capturing  sync.Mutex                        // held while captured values are sent
 	former     totals                            // of former epochs
 	progress   atomicBeat                        // of the epoch in progress
@@ -289,8 +289,8 @@ func newPeer(o Options, conn *rendezvous.Conn, w rendezvous.Welcome) *peer {
 	}
 	return &peer{
 		Options: o, leader: newLeader(conn), welcome: w, shell: newShell(&o, &w),
-		copies: copies{store: buddy.Store{Allocate: host.Array}}, ends: newEnds(),
-		log: o.Log.With().Int("rank", w.Rank).Logger(),
+		copies: copies{store: buddy.Store{Allocate: host.Array}},
+		log:    o.Log.With().Int("rank", w.Rank).Logger(),
 	}
 }
 

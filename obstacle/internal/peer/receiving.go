@@ -61,8 +61,6 @@ func (p *peer) receive(conn *rendezvous.Conn, m rendezvous.Message) bool {
 			conn.Close()
 			return false
 		}
-	case rendezvous.Resend:
-		p.ends.resend(conn, m.From)
 	case rendezvous.Record:
 		p.keeping.take(&m)
 		p.emit(input{Event: member.Event{Message: m}})
@@ -79,7 +77,7 @@ func (p *peer) emitWork(w *work) {
 		Epoch: w.assign.Epoch, Resumes: w.assign.Resume != nil, Repairs: w.assign.Repair != nil, Err: w.err,
 	}
 	if w.err == nil {
-		a.Box = p.box()
+		a.Box, a.After, a.InTime = p.box(), w.config.After, w.config.Problem.Steps() > 0
 	}
 	p.emit(input{Event: member.Event{Assigned: a}, work: w})
 }

@@ -30,6 +30,7 @@ type shell struct {
 	entering *epoch                       // nil: none
 	working  *epoch                       // the newest that was entered; nil: none
 	answer   func(*rendezvous.Conn) error // sends the block and the result
+	stepping *stepping                    // newest time step that has ended
 	stop     chan struct{}                // closed to end the relaxation early
 }
 
@@ -38,6 +39,7 @@ type input struct {
 	member.Event
 	conn  *rendezvous.Conn // to the process that was found, with asked
 	work  *work            // with assigned
+	step  *stepping        // with Step
 	epoch *epoch           // that was opened
 }
 
@@ -80,7 +82,6 @@ func (p *peer) run(ctx context.Context) error {
 	}
 	p.entering = p.newEpoch(end)
 	p.leader.watch()
-	go p.ends.send(p.running)
 	defer func() { p.claim.Release() }()
 	defer p.hosted.Wait()
 	go p.receiveRequests()
@@ -158,6 +159,8 @@ func (p *peer) handle(i input) {
 		p.assigned = i.work
 	case i.epoch != nil:
 		p.entering = i.epoch
+	case i.step != nil:
+		p.stepping = i.step
 	}
 	if e, is := i.Message.(rendezvous.Epoch); is && p.working != nil {
 		i.Halts = p.working.stops(p.welcome.Rank, e.Lost)
@@ -198,6 +201,18 @@ func (p *peer) perform(e member.Effect) {
 		p.quit(p.working)
 	case member.Surrender:
 		p.surrender(e)
+	case member.BeginSteps:
+		p.ends.begin(p.working.work, p.welcome.Spec.Balance, p.box())
+	case member.Hold:
+		if !p.stepping.allow(e) {
+			p.step(member.Event{Ended: &member.Ended{Job: member.ToHold, Number: e.Number, Err: member.ErrNextEpoch}})
+		}
+	case member.SendEnd:
+		conn := p.leader.now()
+		p.jobs.Go(func() {
+			err := p.ends.send(conn, e.Step)
+			p.emit(input{Event: member.Event{Ended: &member.Ended{Job: member.ToSend, Number: e.Number, Err: err}}})
+		})
 	case member.Stop:
 		close(p.stop)
 	case member.Send:
@@ -257,7 +272,7 @@ func (p *peer) do(d member.Do) {
 		})
 		return
 	}
-	o := order{Do: d, epoch: p.entering, ctx: p.running, lost: p.member.Lost}
+	o := order{Do: d, epoch: p.entering, ctx: p.running, lost: p.member.Lost, to: p.leader.now()}
 	switch d.Job {
 	case member.ToPrepare:
 		p.working, p.entering = p.entering, nil
@@ -265,13 +280,12 @@ func (p *peer) do(d member.Do) {
 			p.idle = host.PeakBytes()
 		}
 		p.working.unhook = context.AfterFunc(p.running, p.working.abort) // without a leader no other peer waits
-	case member.ToAnnounce, member.ToRelax, member.ToAwait, member.ToKeep, member.ToDrain, member.ToAnswer:
+	case member.ToAnnounce, member.ToRelax, member.ToAwait, member.ToKeep, member.ToAnswer:
 		o.epoch = p.working
 	}
 	if o.epoch != nil && !p.member.Surrendered {
 		o.ctx = o.epoch.ctx
 	}
-	o.to.conn, o.to.replaced = p.leader.current()
 	if o.answer = p.answer; d.Job == member.ToRelax {
 		p.beginToRelax(o.epoch)
 	}
@@ -287,20 +301,18 @@ type order struct {
 	epoch  *epoch          // nil if the peer answers without having worked in any
 	ctx    context.Context // of the epoch
 	lost   *rendezvous.Lost
-	to     leading
+	to     *rendezvous.Conn // the process that leads
 	answer func(*rendezvous.Conn) error
-}
-
-// leading is the connection to the process that leads the run.
-type leading struct {
-	conn     *rendezvous.Conn
-	replaced <-chan struct{} // closed when another process leads
 }
 
 // execute does a job.
 func (p *peer) execute(o *order) (err error) {
 	e := o.epoch
 	switch o.Job {
+	case member.ToReport:
+		if e.report() != nil {
+			return member.ErrLauncherLeft
+		}
 	case member.ToResume:
 		return p.resume(e.work)
 	case member.ToRepair:
@@ -321,11 +333,9 @@ func (p *peer) execute(o *order) (err error) {
 		}
 	case member.ToKeep:
 		p.keepAnswer(e, o.lost)
-	case member.ToDrain:
-		return p.drain(o.ctx, o.to)
 	case member.ToAnswer:
-		if err = o.answer(o.to.conn); err != nil {
-			o.to.conn.Close() // receiveFrom notices it, too
+		if err = o.answer(o.to); err != nil {
+			o.to.Close() // receiveFrom notices it, too
 		}
 	}
 	return err

@@ -19,6 +19,9 @@ const (
 	ToReconnect Purpose = "reconnect"
 )
 
+// MaxHeld bounds the ends of time steps that a peer holds.
+const MaxHeld = 2
+
 // Standing is the state of a peer that goes on without a leader.
 type Standing struct {
 	Epoch   int    `json:"epoch"`   // the newest that it knows
