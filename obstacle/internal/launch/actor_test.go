@@ -34,6 +34,7 @@ type simulated struct {
 	ends    string // reason for which the relaxation ends; "": it does not
 	ready   int    // newest epoch that it has announced
 	result  rendezvous.Result
+	hungUp  bool // nothing waits for the leader any more
 	silent  bool // its host vanished
 	closed  bool
 }
@@ -112,7 +113,16 @@ func (w *world) receive(a *simulated, msg rendezvous.Message) {
 		other.child = a.child
 		other.say(event{joined: &other.caller})
 	case rendezvous.Keep:
-		a.send(rendezvous.Keeping{Address: fmt.Sprintf("10.0.0.1:%d", 5000+int(a.conn))})
+		if a.child != 0 { // it ends with this process
+			a.send(rendezvous.Keeping{})
+			return
+		}
+		address := fmt.Sprintf("10.0.0.1:%d", 5000+int(a.conn))
+		a.send(rendezvous.Keeping{Address: address})
+		a.inbox = append(a.inbox, shipped.Event{Keeps: address})
+	case *record:
+		w.losses = msg.losses
+		a.inbox = append(a.inbox, shipped.Event{Message: msg.Record})
 	default:
 		a.inbox = append(a.inbox, shipped.Event{Message: msg})
 	}
@@ -134,6 +144,10 @@ func (w *world) act(a *simulated) bool {
 			w.step(a, o)
 			return true
 		}
+	}
+	if at, is := a.peer.Wake(); is && w.now >= at {
+		w.step(a, shipped.Event{})
+		return true
 	}
 	return false
 }
@@ -162,7 +176,10 @@ func (w *world) step(a *simulated, o shipped.Event) {
 func (w *world) react(a *simulated, e shipped.Effect) {
 	switch e := e.(type) {
 	case shipped.Do:
-		a.jobs = append(a.jobs, &begun{Do: e})
+		b := &begun{Do: e}
+		if a.jobs = append(a.jobs, b); a.hungUp {
+			b.err = errors.New("closed")
+		}
 		if e.Job == shipped.ToRelax {
 			if a.relaxes = true; a.ends != Interrupted {
 				a.ends = ""
@@ -174,6 +191,8 @@ func (w *world) react(a *simulated, e shipped.Effect) {
 	case shipped.Supersede:
 		a.interrupt(context.Canceled, shipped.ToRepair, shipped.ToConnect, shipped.ToPrepare, shipped.ToAwait)
 	case shipped.Abort, shipped.HangUp:
+		_, gone := e.(shipped.HangUp)
+		a.hungUp = a.hungUp || gone
 		a.interrupt(errors.New("closed"), shipped.ToConnect, shipped.ToPrepare, shipped.ToRelax)
 	case shipped.Abandon:
 		a.interrupt(shipped.ErrNextEpoch, shipped.ToRelax)
@@ -185,6 +204,8 @@ func (w *world) react(a *simulated, e shipped.Effect) {
 		a.ends = Interrupted
 	case shipped.Send:
 		a.send(e.Message)
+	default:
+		w.search(a, e)
 	}
 }
 

@@ -134,13 +134,14 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// Whatever happens to its peers, a run goes on or ends. Losses, silences, broken paths and processes that join or leave
-// meet in any order.
+// Whatever happens to its peers and leaders, a run goes on or ends. Losses, silences, broken paths, results and processes
+// that join or leave meet in any order.
 func TestRunsGoOnOrEnd(t *testing.T) {
 	seeds := uint64(2000)
 	if testing.Short() {
 		seeds = 200
 	}
+	succeeded := 0 // leaders
 	for seed := range seeds {
 		w := randomWorld(t, seed)
 		for range 1 + w.rand.IntN(6) {
@@ -153,10 +154,11 @@ func TestRunsGoOnOrEnd(t *testing.T) {
 		}
 		w.settle()
 		w.over()
-		if t.Failed() {
+		if succeeded += w.led; t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
 	}
+	require.NotZero(t, succeeded, "no process has led a run after another one")
 }
 
 func randomWorld(t *testing.T, seed uint64) *world {
@@ -183,7 +185,9 @@ func randomWorld(t *testing.T, seed uint64) *world {
 // fault lets something happen to a peer.
 func (w *world) fault() {
 	m := w.r.members[w.rand.IntN(len(w.r.members))]
-	switch w.rand.IntN(8) {
+	switch w.rand.IntN(9) {
+	case 8:
+		w.loseLeader()
 	case 0, 1:
 		w.kill(m.rank)
 	case 2:

@@ -2,12 +2,25 @@ package launch
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
+	"github.com/p2pdc/p2pdc/internal/register"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
+
+// succeed makes this a run that another process has led before a term, and whose peers are about to return.
+func (r *run) succeed(t register.Term) {
+	r.epoch, r.term = t.Epoch, t
+	r.returning, r.active = true, true
+	r.inherits, r.kept = true, true
+	for _, m := range r.members {
+		m.valued, m.informed, m.assigned, m.since = true, true, true, r.epoch+1
+	}
+	r.beat.Residual, r.residual = math.NaN(), math.NaN()
+}
 
 // resumeSteps decides with which time step a run goes on whose leader was lost, when the peers have returned to this
 // process, and asks them for the ends from that step on. It reports whether they can go on without a new epoch.

@@ -33,7 +33,12 @@ type world struct {
 	terms    []register.Term // that were proposed
 	exits    []event         // of processes that the run has started
 	children map[child]*member
-	from     map[int]int64 // kept iterate with which the peers have begun an epoch; −1: none
+	plan     Plan
+	term     *register.Term // that follows the one whose leader was lost; nil: none was decided
+	losses   []Loss         // that the keepers know
+	lost     bool           // no process leads the run
+	led      int            // processes that have led the run after the first
+	from     map[int]int64  // kept iterate with which the peers have begun an epoch; −1: none
 }
 
 // worldOf returns a world whose peers are about to start.
@@ -46,7 +51,7 @@ func worldOf(t *testing.T, seed uint64, change func(p *Plan)) *world {
 	if change != nil {
 		change(&p)
 	}
-	w := &world{t: t, r: newRun(p, "run", nil), rand: rand.New(rand.NewPCG(seed, 1))}
+	w := &world{t: t, plan: p, r: newRun(p, "run", nil), rand: rand.New(rand.NewPCG(seed, 1))}
 	w.children, w.from = map[child]*member{}, map[int]int64{}
 	w.r.self, w.r.listens = process{host: "leader", pid: 1}, "127.0.0.1:1"
 	for _, m := range w.r.members {
@@ -111,9 +116,14 @@ func (w *world) perform(effects []effect) {
 			if a.peer == nil {
 				w.join(a, e.msg.Epoch)
 				w.listen(a, e.msg.Epoch)
+				continue
 			}
+			a.inbox = append(a.inbox, shipped.Event{Asked: &shipped.Found{Address: w.r.listens}})
 		case refuse:
-			w.actors[e.conn-1].closed = true
+			a := w.actors[e.conn-1]
+			if a.closed = a.peer == nil; !a.closed {
+				a.inbox = append(a.inbox, shipped.Event{Asked: &shipped.Found{Err: &rendezvous.RefusedError{}}})
+			}
 		case start:
 			if w.rand.IntN(4) == 0 {
 				w.answers = append(w.answers, event{of: e.of, started: &started{err: errors.New("no memory")}})
@@ -187,6 +197,9 @@ func (w *world) capture(a *simulated, c *rendezvous.Capture) {
 // one.
 func (w *world) deliver() bool {
 	w.now += time.Millisecond
+	if w.lost {
+		return w.anyActs()
+	}
 	if len(w.exits) > 0 && w.rand.IntN(4) == 0 {
 		o := w.exits[0]
 		w.exits = w.exits[1:]
@@ -222,7 +235,9 @@ func (w *world) deliver() bool {
 
 // tick handles a tick.
 func (w *world) tick() {
-	w.now += w.r.tick
+	if w.now += w.r.tick; w.lost {
+		return
+	}
 	t := &tick{}
 	for _, m := range w.looks {
 		if m.conn != 0 {
@@ -244,10 +259,10 @@ func (w *world) settle() {
 	for range 3000 {
 		for w.deliver() {
 		}
-		if w.r.failure != nil {
+		if w.r.failure != nil || w.lost && !w.searched() {
 			return
 		}
-		if !w.r.active && len(w.r.pending) == 0 {
+		if !w.lost && !w.r.active && len(w.r.pending) == 0 {
 			w.agree()
 			return
 		}
@@ -269,7 +284,7 @@ func (w *world) agree() {
 // kill ends the process of a peer, with all its connections.
 func (w *world) kill(rank int) {
 	m := w.r.members[rank]
-	if m.conn == 0 {
+	if m.conn == 0 || w.lost || processOf(m) == w.r.self {
 		return
 	}
 	p := processOf(m)
@@ -301,7 +316,10 @@ func (w *world) over() {
 		}
 		for w.deliver() {
 		}
-		if w.r.finished() {
+		if w.lost && !w.searched() {
+			return
+		}
+		if !w.lost && w.r.finished() {
 			for _, m := range w.r.members {
 				require.True(w.t, m.result == nil || m.result.Epoch == w.r.epoch, "a result of an old epoch of peer %d", m.rank)
 			}
