@@ -30,9 +30,11 @@ type simulated struct {
 	work    *rendezvous.Assign // of the epoch that it enters, or works in
 	held    problem.Box        // of the values that it has while it does not relax
 	sweep   uint64
-	relaxes bool   // from the beginning of the relaxation until the values are kept
-	ends    string // reason for which the relaxation ends; "": it does not
-	ready   int    // newest epoch that it has announced
+	relaxed uint64  // points, in the epoch
+	busy    float64 // seconds that this has taken
+	relaxes bool    // from the beginning of the relaxation until the values are kept
+	ends    string  // reason for which the relaxation ends; "": it does not
+	ready   int     // newest epoch that it has announced
 	result  rendezvous.Result
 	hungUp  bool // nothing waits for the leader any more
 	silent  bool // its host vanished
@@ -181,6 +183,7 @@ func (w *world) react(a *simulated, e shipped.Effect) {
 			b.err = errors.New("closed")
 		}
 		if e.Job == shipped.ToRelax {
+			a.relaxed, a.busy = 0, 0
 			if a.relaxes = true; a.ends != Interrupted {
 				a.ends = ""
 			}

@@ -141,7 +141,7 @@ func TestRunsGoOnOrEnd(t *testing.T) {
 	if testing.Short() {
 		seeds = 200
 	}
-	succeeded := 0 // leaders
+	succeeded, moved := 0, 0 // leaders and parts
 	for seed := range seeds {
 		w := randomWorld(t, seed)
 		for range 1 + w.rand.IntN(6) {
@@ -154,11 +154,13 @@ func TestRunsGoOnOrEnd(t *testing.T) {
 		}
 		w.settle()
 		w.over()
+		moved += len(w.r.moves)
 		if succeeded += w.led; t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
 	}
 	require.NotZero(t, succeeded, "no process has led a run after another one")
+	require.NotZero(t, moved, "no part has moved")
 }
 
 func randomWorld(t *testing.T, seed uint64) *world {
@@ -179,13 +181,20 @@ func randomWorld(t *testing.T, seed uint64) *world {
 		if p.Elastic = bits&16 != 0; bits&32 != 0 {
 			p.Scheme = "async"
 		}
+		p.BalanceParts = bits&64 != 0
 	})
 }
 
 // fault lets something happen to a peer.
 func (w *world) fault() {
 	m := w.r.members[w.rand.IntN(len(w.r.members))]
-	switch w.rand.IntN(9) {
+	switch w.rand.IntN(10) {
+	case 9: // time passes
+		for range 100 + w.rand.IntN(200) {
+			w.tick()
+			for w.rand.IntN(4) > 0 && w.deliver() {
+			}
+		}
 	case 8:
 		w.loseLeader()
 	case 0, 1:

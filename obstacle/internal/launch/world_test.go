@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -248,7 +249,9 @@ func (w *world) tick() {
 	for _, a := range w.actors {
 		if !a.closed && !a.silent && len(a.find(shipped.ToRelax)) > 0 && w.ticks%8 == 0 {
 			a.sweep++
-			a.send(rendezvous.Beat{Sweep: a.sweep, Residual: 0.1})
+			a.relaxed += uint64(a.of.box.Points())
+			a.busy += float64(int(1) << (2 * (a.join.Pid % 3))) // processes are not equally fast
+			a.send(rendezvous.Beat{Sweep: a.sweep, Residual: 0.1, Relaxed: a.relaxed, Busy: a.busy})
 		}
 	}
 	w.handle(event{tick: t})
@@ -259,10 +262,11 @@ func (w *world) settle() {
 	for range 3000 {
 		for w.deliver() {
 		}
-		if w.r.failure != nil || w.lost && !w.searched() {
+		if w.r.failure != nil || w.lost && !w.searched() || !w.lost && w.r.finished() {
 			return
 		}
-		if !w.lost && !w.r.active && len(w.r.pending) == 0 {
+		ends := slices.ContainsFunc(w.r.members, func(m *member) bool { return m.result != nil }) // then no part moves any more
+		if !w.lost && !w.r.active && (ends || len(w.r.pending) == 0) {
 			w.agree()
 			return
 		}
