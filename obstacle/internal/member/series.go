@@ -45,7 +45,7 @@ func (m *Member) sent() bool {
 
 // stepEnded awaits that the end of a step can be held. That of a former epoch is abandoned.
 func (m *Member) stepEnded(step int) {
-	if m.task == relaxing && m.at == m.Epoch {
+	if m.task == relaxing && m.at == m.Epoch && len(m.steps) > 0 {
 		m.ended = step
 	}
 }

@@ -209,10 +209,10 @@ func (p *peer) perform(e member.Effect) {
 		}
 	case member.SendEnd:
 		conn := p.leader.now()
-		p.jobs.Go(func() {
+		go func() { // the end of the peer does not wait for it
 			err := p.ends.send(conn, e.Step)
 			p.emit(input{Event: member.Event{Ended: &member.Ended{Job: member.ToSend, Number: e.Number, Err: err}}})
-		})
+		}()
 	case member.Stop:
 		close(p.stop)
 	case member.Send:
