@@ -402,3 +402,20 @@ func TestAmplifiedRoundingErrors(t *testing.T) {
 		}
 	}
 }
+
+// Schwarz on boxes that share a disc of high diffusion converges slowly from a height, also out of lockstep, where the residuals
+// of snapshots fluctuate. It is not stopped.
+func TestSlowSchwarzIsNotStopped(t *testing.T) {
+	made := pattern("disc", []int{11, 11}, "f: \"100\"", "diffusion: \"(x-0.5)^2 + (y-0.5)^2 < 0.09 ? 1000 : 1\"")
+	p := made.problem(t)
+	for _, scheme := range []iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(2)} {
+		n := runOf(t, 1, problem.Config{
+			Problem: p, Partition: solvertest.SlabsOf(t, p, 2), Scheme: scheme, Tolerance: 0.5, MaxSweeps: 1 << 15,
+			Method: problem.MethodConfig{Name: problem.Schwarz, Local: problem.SOR, InnerCycles: 40, Coarse: -1},
+		})
+		require.NoError(t, n.Run())
+		o := n.Peers[0].Outcome()
+		require.Equal(t, iterate.Converged, o.Reason, "%s: %v after %v", scheme.Name(), o.Residual, o.Work)
+		require.Greater(t, o.Work, float64(3<<15), "this problem shows nothing")
+	}
+}

@@ -26,8 +26,8 @@ import "github.com/p2pdc/p2pdc/internal/kernel"
 // singular (a strong flow out of the domain, say), and the solution is out of reach. A residual that falls by a
 // ten-thousandth does not stand still, nor does one that has risen, and falls from there, though still above its smallest
 // value: SOR, which runs in lockstep, increases it by a factor of thousands at first where the diffusion varies by a million.
-// While its largest value falls by a thousandth each time the work doubles, it does not stand still either: the residual of
-// Schwarz, where two boxes share a region of high diffusion, falls steeply at first, rises, and falls slowly from there.
+// While its largest value falls by a thousandth (snapshots: 1/32) each time the work doubles, it does not stand still either: the
+// residual of Schwarz, where two boxes share a region of high diffusion, falls steeply at first, rises, and falls slowly from there.
 // If the iteration may diverge, or its residual is at least grown, a rise is no progress: the run has diverged, and
 // obstacles bound the values.
 type Stagnation struct {
@@ -88,6 +88,8 @@ const (
 	standstillWork = 1 << 16
 	standstillFall = 1 - 1e-4
 	periodFall     = 1 - 1e-3
+	// noisyPeriodFall replaces it for snapshots.
+	noisyPeriodFall = 31. / 32
 	// grown is the least relative residual that counts as divergence if it stands still. Transient growth ends before.
 	grown = 1e6
 )
@@ -109,9 +111,9 @@ func (s *Stagnation) record(k Iteration, residual float64, checks int) bool {
 
 // move records the relative residual after that much work and reports whether it stands still.
 func (s *Stagnation) move(work, residual float64) bool {
-	fall := standstillFall
+	fall, period := standstillFall, periodFall
 	if s.snapshots {
-		fall = noisyMinimum
+		fall, period = noisyMinimum, noisyPeriodFall
 	}
 	if !s.known {
 		s.begun = work
@@ -125,11 +127,14 @@ func (s *Stagnation) move(work, residual float64) bool {
 	case !s.snapshots && residual*fall > s.highest && residual < grown && !s.MayDiverge:
 		s.highest, s.level, s.levelAt = residual, residual, work
 	}
-	if s.latest = max(s.latest, residual); work >= s.due {
-		s.falls = !s.snapshots && !s.MayDiverge && s.latest < min(periodFall*s.former, grown)
+	s.latest = max(s.latest, residual)
+	lower := !s.MayDiverge && s.latest < min(period*s.former, grown)
+	falls := s.falls || lower && work >= 0.75*s.due
+	if work >= s.due {
+		s.falls = lower
 		s.due, s.former, s.latest = 2*work, s.latest, 0
 	}
-	return work >= standstillWork && work-s.levelAt >= 0.9*work && !s.falls
+	return work >= standstillWork && work-s.levelAt >= 0.9*work && !falls
 }
 
 // Evaluate adds the relative residual of iterate k, which has taken work sweeps over the grid. If reduced is true, m is the

@@ -14,10 +14,12 @@ import (
 func TestSweepsOfARoundTrip(t *testing.T) {
 	e := &snapshotRule{verdicts: verdicts{p: &Coordination{Spent: 1 << 20, Now: time.Second}}}
 	require.Equal(t, float64(1<<20), e.work(0), "the round trip is unknown")
-	e.scheduler.newestRound = 10 * time.Millisecond
-	require.Equal(t, float64(100*sweepsPerRound), e.work(0))
-	e.scheduler.newestRound = time.Nanosecond
-	require.Equal(t, float64(1<<20), e.work(0))
+	e.p.Spent, e.p.Now, e.scheduler.newestRound = 2<<20, 2*time.Second, 10*time.Millisecond
+	require.Equal(t, float64(1<<20+100*sweepsPerRound), e.work(0))
+	e.p.Spent, e.p.Now, e.scheduler.newestRound = 3<<20, 3*time.Second, time.Nanosecond
+	require.Equal(t, float64(2<<20+100*sweepsPerRound), e.work(0))
+	e.scheduler.newestRound = time.Second
+	require.Equal(t, float64(2<<20+100*sweepsPerRound), e.work(0), "a slow path takes no work back")
 }
 
 // standing returns the verdict on a residual as a function of the work, and the work at the verdict.
