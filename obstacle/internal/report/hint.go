@@ -52,7 +52,7 @@ func (s *Solution) hint() string {
 			return hint
 		}
 	}
-	if instead := unless(s.MethodWhy); slow && instead != "" && a.Otherwise != "" && a.Otherwise != s.Method {
+	if instead := unless(s.MethodWhy); (slow || stands) && instead != "" && a.Otherwise != "" && a.Otherwise != s.Method {
 		return fmt.Sprintf("if %s converges too slowly here: %s, %s is chosen", s.Method, instead, a.Otherwise)
 	}
 	return ""
