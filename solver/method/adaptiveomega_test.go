@@ -2,6 +2,7 @@ package method
 
 import (
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -116,6 +117,14 @@ func TestDampedSweepsEnd(t *testing.T) {
 		require.Equal(t, before, f.Undamped())
 		require.False(t, f.CanDamp())
 	}
+	kept := AdaptiveOmega{}
+	var values []any
+	f.Fields(func(v any) { values = append(values, v) })
+	kept.Fields(func(v any) {
+		reflect.ValueOf(v).Elem().Set(reflect.ValueOf(values[0]).Elem())
+		values = values[1:]
+	})
+	require.Equal(t, f, kept, "the state of a checkpoint")
 	for k := 90000; k < 90100; k += 50 {
 		f.Observe(k, 1e-3)
 		require.Equal(t, before, f.Omega())
