@@ -41,7 +41,7 @@ func (s *Solution) hint() string {
 	if instead := unless(s.MethodWhy); (slow || stands) && instead != "" && a.Alternates != "" {
 		return fmt.Sprintf("if %s converges too slowly here: %s, the run alternates between %s", s.Method, instead, a.Alternates)
 	}
-	if slow && a.Next != "" {
+	if (slow || stands && unless(s.MethodWhy) != "") && a.Next != "" {
 		return fmt.Sprintf("if %s converges too slowly here, try --method %s", s.Method, a.Next)
 	}
 	if s.Evolution != nil {

@@ -57,6 +57,7 @@ func TestHint(t *testing.T) {
 		{"sor", "--method", launch.Stagnated, 50, maybe, "if sor converges too slowly here: without --method, multigrid is chosen"},
 		{"schwarz", "--overlap", launch.Stagnated, 50, maybe, "without --overlap, multigrid is chosen"},
 		{"multigrid", "--method", launch.Stagnated, 50, maybe, ""},
+		{"sor", "--method", launch.Stagnated, 50, Alternatives{Otherwise: "sor", Next: "multigrid"}, "try --method multigrid"},
 		{"multigrid", "estimated", launch.Time, much, Alternatives{Next: "sor"}, "if multigrid converges too slowly here, try --method sor"},
 		{"multigrid", "estimated", launch.Sweeps, 50, Alternatives{Next: "sor"}, ""}, // as expected
 		{"multigrid", "estimated", launch.Stagnated, much, Alternatives{Next: "sor"}, ""},
