@@ -50,7 +50,7 @@ type Config struct {
 	// 200 µs; negative: it does not poll.
 	BusyPoll  time.Duration
 	Linger    time.Duration        // bounds the wait for last transfers when closing; 0: 2 s
-	Handshake time.Duration        // for a control connection to say hello; 0: 5 s
+	Handshake time.Duration        // for a control connection to say hello; 0: p2psap.DefaultHandshake
 	Monitor   p2psap.MonitorConfig // when a composition follows what is measured
 	Limits    p2psap.Limits
 	// Seed is the seed of the micro-protocols' random numbers; 0: from the system. Session numbers, ports, keys
@@ -63,7 +63,7 @@ type Config struct {
 
 // core fills defaults in and returns the configuration of the core.
 func (c *Config) core() (p2psap.NodeConfig, error) {
-	c.Handshake, c.Linger = cmp.Or(c.Handshake, 5*time.Second), cmp.Or(c.Linger, 2*time.Second)
+	c.Handshake, c.Linger = cmp.Or(c.Handshake, p2psap.DefaultHandshake(c.PeerTimeout)), cmp.Or(c.Linger, 2*time.Second)
 	c.Limits.PendingHellos = cmp.Or(c.Limits.PendingHellos, 64)
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)

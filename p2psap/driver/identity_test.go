@@ -356,6 +356,7 @@ func TestUnauthenticatedDialler(t *testing.T) {
 	}()
 	err = connectOnce(t, a, "B", l.Addr())
 	require.ErrorContains(t, err, "does not speak TLS")
+	require.ErrorContains(t, err, "the first round trip to it took")
 }
 
 // connectOnce connects until the first attempt has failed.

@@ -41,7 +41,8 @@ type Node struct {
 	sockets    map[p2psap.SessionID]*Socket
 	lastConn   p2psap.ConnID
 	dialErrs   map[string]error
-	comparing  map[string]bool // peers to which rails are being compared
+	firstTrips map[string]time.Duration // of TCP, by peer
+	comparing  map[string]bool          // peers to which rails are being compared
 	outputs    []p2psap.Output
 	armed      microproto.Instant // the alarm is set for
 	closing    bool               // Close was called
@@ -107,8 +108,9 @@ func New(c Config) (*Node, error) {
 		config: c, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)).With("node", c.Name), start: time.Now(), done: make(chan struct{}),
 		armed: microproto.Never, flushBy: microproto.Never, pending: NewPending(c.Limits.PendingHellos),
 		conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
-		comparing: map[string]bool{},
-		drainTime: controlDrain, compareTime: compareTime, compareNow: time.Now,
+		firstTrips: map[string]time.Duration{},
+		comparing:  map[string]bool{},
+		drainTime:  controlDrain, compareTime: compareTime, compareNow: time.Now,
 	}
 	cc.SameHost = n.sameHost
 	if n.core, err = p2psap.NewNode(cc); err != nil {
@@ -254,6 +256,9 @@ func (n *Node) Connect(ctx context.Context, peer, addr string) error {
 			if failed := n.dialErrs[peer]; failed != nil {
 				last = failed
 			}
+			if trip := n.firstTrips[peer]; trip > 0 {
+				err = fmt.Errorf("%w; the first round trip to it took %v", err, trip.Round(10*time.Microsecond))
+			}
 			if last != nil {
 				return fmt.Errorf("driver: connect to peer %q at %s: %w (last attempt: %w)", peer, addr, err, last)
 			}
@@ -315,6 +320,7 @@ func (n *Node) Disconnect(peer string) error {
 		n.lost, n.lostPeer = nil, ""
 	}
 	delete(n.dialErrs, peer)
+	delete(n.firstTrips, peer)
 	n.progress.signalAll()
 	return n.core.Disconnect(n.now(), peer)
 }
