@@ -18,6 +18,7 @@ import (
 func watched(timeout time.Duration, peers int) *run {
 	r := &run{
 		Plan: Plan{Spec: rendezvous.Spec{PeerTimeout: timeout}, Log: zerolog.Nop()}, tick: tickEvery(timeout, 0), events: make(chan event, 16),
+		started: time.Now(),
 	}
 	for rank := range peers {
 		r.members = append(r.members, &member{rank: rank, out: make(chan rendezvous.Message, outbox)})

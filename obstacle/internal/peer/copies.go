@@ -135,7 +135,7 @@ func (e *epoch) courier() (*courier, error) {
 	both.Go(func() { open(int(of), int(of), own, &c.from, &errs[1]) })
 	both.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
-		return nil, fmt.Errorf("cannot exchange copies of the blocks: %w", err)
+		return nil, &connectError{fmt.Errorf("cannot exchange copies of the blocks: %w", err)}
 	}
 	e.p.copies.mu.Lock()
 	e.p.copies.store.Reserve(c.box.Points(), e.p.cut.Box(of).Points())

@@ -141,6 +141,12 @@ func (e *epoch) links() (out []iterate.Rank) {
 	return slices.Compact(out)
 }
 
+// connectError is the error of a connection to another peer.
+type connectError struct{ error }
+
+// Unwrap returns the reason.
+func (e *connectError) Unwrap() error { return e.error }
+
 // connect opens control associations with all neighbours at once. That takes up to six round trips, including those
 // of TCP and TLS, so it may take longer than the peer timeout. The launcher detects a neighbour that is lost
 // meanwhile.
@@ -153,7 +159,7 @@ func (e *endpoint) connect(ctx context.Context, to []iterate.Rank) error {
 		m := e.assign.Members[n]
 		all.Go(func() {
 			if err := e.node.Connect(ctx, nodeName(m.Rank, e.epoch), m.Control); err != nil {
-				errs[i] = fmt.Errorf("cannot connect to peer %d on %s at %s: %w", m.Rank, m.Host, m.Control, err)
+				errs[i] = &connectError{fmt.Errorf("cannot connect to peer %d on %s at %s: %w", m.Rank, m.Host, m.Control, err)}
 			}
 		})
 	}

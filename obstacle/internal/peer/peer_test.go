@@ -192,9 +192,9 @@ func TestStartCountsBesideLost(t *testing.T) {
 		return o
 	}
 	for range 100 { // select chooses at random
-		require.NoError(t, orders("start", "lost").awaitStart())
-		require.NoError(t, orders("start", "lost", "bye").awaitStart())
+		require.NoError(t, orders("start", "lost").awaitStart(0))
+		require.NoError(t, orders("start", "lost", "bye").awaitStart(0))
 	}
-	require.EqualError(t, orders("lost").awaitStart(), "peer 0 ended")
-	require.Equal(t, errLauncherLeft, orders("bye").awaitStart())
+	require.EqualError(t, orders("lost").awaitStart(0), "peer 0 ended")
+	require.Equal(t, errLauncherLeft, orders("bye").awaitStart(0))
 }
