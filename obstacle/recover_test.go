@@ -106,7 +106,7 @@ func TestKilledPeerBeforeTheStartIsReplaced(t *testing.T) {
 			require.Equal(t, 0, r.wait(patience))
 			s := r.solution()
 			require.True(t, s.Converged)
-			require.Contains(t, s.Losses[0].Why, fmt.Sprintf("peer 1 (pid %d) ", pid))
+			require.Contains(t, s.Losses[0].Why, fmt.Sprintf("(pid %d", pid))
 			require.Contains(t, s.Losses[0].Why, " before the start: ")
 			require.Zero(t, s.Losses[0].Detected)
 			require.Zero(t, float64(s.Losses[0].Recovered))
