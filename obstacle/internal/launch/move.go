@@ -261,7 +261,7 @@ func (r *run) handleFormer(m *member, o event) bool {
 	m.exited, m.quietTicks = m.exited || o.exited, 0
 	if o.closed != nil || o.exited {
 		m.gone = true
-		if r.awaitsHandover() {
+		if r.awaitsHandover() || r.resumption.awaits(m) {
 			r.lose(h.to, failure{closed, h.rank, m.String() + " was lost while its part moved"})
 		}
 		return true

@@ -476,7 +476,7 @@ func (r *run) checkRecovery() {
 			limit = max(limit, r.ticks(leastRepair), r.ticks(r.beat.Elapsed))
 			late = m
 		case late == nil && (m.listens != r.epoch || slices.Contains(r.faces, m) || r.resumption.awaits(m) ||
-			r.awaits(r.handoverTo(m)) ||
+			r.handoverTo(m) != nil && (r.awaits(r.handoverTo(m)) || r.resumption.lacks(m)) ||
 			m.assigned && !m.ready && !r.awaitsHandover()): // else it waits for a peer that has no values yet
 			late = m
 		}

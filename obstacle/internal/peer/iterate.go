@@ -103,7 +103,7 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 	endReports()
 	if errors.Is(err, runner.ErrAbandoned) {
 		u := solutionOf(r)
-		p.copies.freeze(u)
+		p.copies.freeze(r.Progress().Sweep, u)
 		p.former.add(&res)
 		p.values.keep(u, r.Box(), r.Progress())
 		return errNextEpoch
@@ -270,7 +270,7 @@ func (p *peer) answer(r *runner.Runner, out rendezvous.Result) func(*rendezvous.
 	if !p.welcome.Spec.Recovers() {
 		kept = nil
 	}
-	p.copies.freeze(kept)
+	p.copies.freeze(r.Progress().Sweep, kept)
 	p.values.keep(kept, box, r.Progress())
 	p.freeMethod(r, box.Points())
 	out.Processors = p.processors
