@@ -483,6 +483,10 @@ func (r *run) checkRecovery() {
 	}
 	if r.idleTicks++; r.idleTicks > limit && late != nil {
 		r.idleTicks = 0
-		r.lose(late, failure{silent, late.rank, fmt.Sprintf("%s has not entered epoch %d in time", late, r.epoch)})
+		weight := silent
+		if r.handoverTo(late) != nil { // it may be its former peer that is late, and is another process
+			weight = reported
+		}
+		r.lose(late, failure{weight, late.rank, fmt.Sprintf("%s has not entered epoch %d in time", late, r.epoch)})
 	}
 }
