@@ -100,7 +100,7 @@ func (f *Found) Writer(program string) (*Writer, error) {
 	}
 	print := f.Spec.Fingerprint()
 	w.second = f.problem == problemName(print[:], false) // the set that was found keeps its copy
-	if w.next.number++; w.next.term > 0 { // names that no process of the earlier run can use
+	if w.next.number++; w.next.term > 0 {                // names that no process of the earlier run can use
 		w.next.term++
 	}
 	return w.open()

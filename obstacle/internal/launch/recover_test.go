@@ -189,7 +189,7 @@ func TestWorkComesInOrder(t *testing.T) {
 
 // workComesInOrder checks the order for a survivor that relaxes until the epoch begins, or does not.
 func workComesInOrder(t *testing.T, p Plan, idle bool) {
-	w := &run{Plan: p, started: time.Now()}
+	w := &run{Plan: p, started: time.Unix(1, 0)}
 	w.active, w.epoch = true, 1
 	for rank := range peers {
 		m := &member{
@@ -231,7 +231,7 @@ func TestRelaxationFactorIsKept(t *testing.T) {
 		{rendezvous.RecoverLocal, []rendezvous.Listen{{Sweep: 8, Omega: 2}, {Sweep: 9, Omega: -1}, {Sweep: 7, Omega: 1.8}}, 1.8},
 		{rendezvous.RecoverExact, []rendezvous.Listen{{Sweep: 8, Omega: 1.9}, {}, {Sweep: 7, Omega: 1.8}}, 0},
 	} {
-		r := &run{Plan: rehearsal.plan, started: time.Now()}
+		r := &run{Plan: rehearsal.plan, started: time.Unix(1, 0)}
 		r.Partition, r.Recover, r.resumption = cut, c.recover, &resumption{again: true}
 		for rank, l := range c.reported {
 			m := &member{rank: rank, informed: true, valued: true, out: make(chan rendezvous.Message, 1)}
@@ -252,7 +252,7 @@ func TestSurvivorsBuildDuringAMove(t *testing.T) {
 	rehearsal := rehearse(t, recovering)
 	close(rehearsal.stop)
 	<-rehearsal.done
-	r := &run{Plan: rehearsal.plan, started: time.Now()}
+	r := &run{Plan: rehearsal.plan, started: time.Unix(1, 0)}
 	r.Partition = problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 4}}}
 	r.Recover, r.Scheme, r.active, r.epoch = rendezvous.RecoverLocal, "sync", true, 1
 	for rank := range 3 {
@@ -378,7 +378,7 @@ func TestNewsOfPeers(t *testing.T) {
 	<-r.done
 	p := r.plan
 	p.Partition = problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 3, 4}}}
-	w := &run{Plan: p, started: time.Now()}
+	w := &run{Plan: p, started: time.Unix(1, 0)}
 	for rank := range 4 {
 		w.members = append(w.members, &member{rank: rank, informed: true, control: fmt.Sprint(rank)})
 	}

@@ -21,7 +21,7 @@ func resuming(t *testing.T) *run {
 	p := r.plan
 	p.Recover, p.MaxSweeps = rendezvous.RecoverExact, 1000
 	p.Partition = problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 4}}}
-	w := &run{Plan: p, started: time.Now(), tick: tickEvery(p.PeerTimeout, 0)}
+	w := &run{Plan: p, started: time.Unix(1, 0), tick: tickEvery(p.PeerTimeout, 0)}
 	w.active, w.epoch = true, 1
 	for rank := range 3 {
 		w.members = append(w.members, &member{
