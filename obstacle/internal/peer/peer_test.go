@@ -196,5 +196,12 @@ func TestStartCountsBesideLost(t *testing.T) {
 		require.NoError(t, orders("start", "lost", "bye").awaitStart(0))
 	}
 	require.EqualError(t, orders("lost").awaitStart(0), "peer 0 ended")
+	cutOff := orders("lost")
+	cutOff.why.CutOff = true
+	require.ErrorIs(t, cutOff.awaitStart(0), ErrCutOff, "its exit code is that of a run that may go on elsewhere")
+	next := orders()
+	next.newer, next.epoch = make(chan struct{}), 0
+	next.begin(rendezvous.Epoch{Epoch: 1})
+	require.Equal(t, errNextEpoch, next.awaitStart(0), "another peer was lost before the start")
 	require.Equal(t, errLauncherLeft, orders("bye").awaitStart(0))
 }
