@@ -395,6 +395,9 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 	case rendezvous.Unreachable:
 		r.unreachable(m, &msg)
 	case rendezvous.Keeping:
+		if r.early() {
+			return // no peer is asked before
+		}
 		if m.keeps, m.declined = msg.Address, msg.Address == ""; m.declined {
 			r.askKeepers()
 		}
