@@ -168,7 +168,7 @@ func (r *run) shutdown(cancel context.CancelFunc) {
 		if m.child == nil {
 			continue
 		}
-		if m.gone || m.lost || m.conn == nil || r.started.IsZero() || r.ctx.Err() != nil {
+		if m.gone || m.lost || m.conn == nil || r.early() || r.ctx.Err() != nil || m.child.Stopped() {
 			m.child.Kill()
 		}
 		if !closedWithin(timeout, m.ended) {

@@ -39,8 +39,14 @@ func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
 		conn.Close()
 		return
 	}
-	if r.seat(r.members[rank], conn, j, label) != nil {
+	m := r.members[rank]
+	if r.seat(m, conn, j, label) != nil {
 		conn.Close()
+		return
+	}
+	if r.joining && m.child == nil {
+		r.joined++
+		r.by(m, "process of "+m.String())
 	}
 }
 
@@ -80,10 +86,14 @@ func (r *run) spareOf(j rendezvous.Join, othersCome bool) *member {
 // seat welcomes a process as a peer of the run.
 func (r *run) seat(m *member, conn *rendezvous.Conn, j rendezvous.Join, label string) error {
 	m.seated = r.epoch
-	return r.welcome(m, conn, j, rendezvous.Welcome{
+	err := r.welcome(m, conn, j, rendezvous.Welcome{
 		Rank: m.rank, Epoch: r.epoch, Run: r.name, Key: r.key[:], Cluster: label, Rails: r.RailsOf(m.rank), Spec: r.Spec,
 		Keepers: r.term.Keepers,
 	})
+	if err == nil && !r.early() {
+		m.notify(rendezvous.Start{})
+	}
+	return err
 }
 
 // welcome uses a connection for a peer.

@@ -15,7 +15,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// gather waits until all peers have joined.
+// gather opens the rendezvous and starts the peers that the launcher starts. They join for the first epoch, which begins
+// when all are ready.
 func (r *run) gather() error {
 	address := cmp.Or(r.Address, "127.0.0.1:0")
 	l, err := net.Listen("tcp", address)
@@ -24,6 +25,10 @@ func (r *run) gather() error {
 			address, err)
 	}
 	r.server = rendezvous.Serve(l, r.Identity, len(r.members), r.PeerTimeout, func(text string) { r.Log.Warn().Msg(text) }, r.admit)
+	r.active, r.joining = true, true
+	if r.JoinTime > 0 {
+		r.joinTicks = r.ticks(r.JoinTime)
+	}
 	r.reserve()
 	if r.Spawn != nil {
 		if err := r.spawn(); err != nil {
@@ -38,16 +43,14 @@ func (r *run) gather() error {
 		fmt.Fprintf(r.Notes, "waiting for %d peers at %s: obstacle peer --rendezvous %s --secret-file FILE\n",
 			len(r.members)/max(1, r.Parts), at, spelling.Word(at))
 	}
-	r.joining = true
-	defer func() { r.joining = false }()
-	return r.await("join", r.JoinTime, func(m *member) bool { return m.control != "" })
+	return nil
 }
 
 // reserve assigns the parts of each process to the one that joins for the first of them.
 func (r *run) reserve() {
 	for _, m := range r.members {
 		if first := r.members[m.rank-m.rank%max(1, r.Parts)]; first != m {
-			m.reserved = true
+			m.reserved, m.awaited = true, true
 			first.guests = append(first.guests, m.rank)
 		}
 	}
@@ -61,6 +64,7 @@ func (r *run) spawn() error {
 		if err := r.start(m, m.rank); err != nil {
 			return fmt.Errorf("cannot start peer %d: %w", m.rank, err)
 		}
+		m.awaited = true
 	}
 	for i := range r.Spares {
 		s := &member{rank: len(r.members) + i}
@@ -198,26 +202,6 @@ func (r *run) serve(m *member) {
 	}
 }
 
-// assignWork sends the work and waits until every peer is ready to relax.
-func (r *run) assignWork() error {
-	if err := r.reachable(); err != nil {
-		return err
-	}
-	problem := r.ProblemSpec.Marshal()
-	members := make([]rendezvous.Member, len(r.members))
-	for i, m := range r.members {
-		members[i] = m.entry()
-	}
-	for _, m := range r.members {
-		m.assigned, m.informed = true, true
-		m.notify(&workload{
-			assign: r.assignment(m, members, int64(len(problem))), n: r.N, problem: problem, initial: r.Initial,
-			failed: func(err error) { r.emit(event{of: m, sent: err}) },
-		})
-	}
-	return r.await("get ready", 0, func(m *member) bool { return m.ready })
-}
-
 // reachable returns an error if a peer of a run over several hosts listens on loopback, where the others cannot reach
 // it.
 func (r *run) reachable() error {
@@ -243,10 +227,7 @@ func (r *run) reachable() error {
 func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes int64) rendezvous.Assign {
 	a := rendezvous.Assign{
 		Epoch: r.epoch, Members: members, ProblemBytes: problemBytes, Cuts: r.Partition.Cuts,
-		MaxSweeps: r.MaxSweeps, MaxTime: r.MaxTime, Initial: r.FromFile, After: r.After,
-	}
-	if r.epoch == 0 {
-		a.Earlier = r.Earlier
+		MaxSweeps: r.MaxSweeps, MaxTime: r.MaxTime,
 	}
 	factor := r.Slowdown[m.rank]
 	if r.Parts > 1 {

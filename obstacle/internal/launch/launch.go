@@ -43,10 +43,9 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	if err := r.gather(); err != nil {
 		return nil, err
 	}
-	if err := r.assignWork(); err != nil {
-		return nil, err
+	if r.monitor(); r.early() {
+		return nil, r.notStarted()
 	}
-	r.watch()
 	o := r.outcome()
 	release() // frees the memory of the peers before the launcher computes
 	r.fill(ctx, o)
@@ -79,6 +78,7 @@ func newRun(p Plan, name string, key driver.Key) *run {
 	}
 	r.owned = newOwnership(&p)
 	r.final.init()
+	r.beat.Residual, r.residual = math.NaN(), math.NaN()
 	return r
 }
 
@@ -91,8 +91,8 @@ type run struct {
 	name     string
 	key      driver.Key // of the control channels
 	begin    time.Time
-	started  time.Time
-	now      time.Duration // of the event that is handled, since started; decisions read no clock
+	started  time.Time     // of the relaxation; zero: the peers get ready for it
+	now      time.Duration // of the event that is handled, since started, 0 before; decisions read no clock
 	verdict  time.Duration // of the last result; 0: none
 	server   *rendezvous.Server
 	members  []*member
@@ -111,10 +111,13 @@ type run struct {
 	events  chan event
 
 	tick      time.Duration // interval of ticks
-	joining   bool          // peers may still join
+	joining   bool          // not all peers have joined and listen
+	joined    int           // processes that have joined meanwhile, but for those that cannot take part
+	joinTicks int           // until the time to join is over; 0: it is not bounded
+	timeTicks int           // until the time to relax is over; 0: it is not bounded
 	deafTicks int           // for which no peer has been heard
 	deaf      bool          // that was logged
-	refusal   error         // why the last peer was dismissed; nil if none was
+	refusal   string        // why the last peer was lost before the start; "" if none was
 	stopping  bool          // an early end was requested
 	solved    atomic.Bool   // the run has ended at its tolerance
 	failure   *failure      // the most informative failure so far
@@ -160,46 +163,20 @@ func (r *run) emit(o event) bool {
 	}
 }
 
-// watch starts the relaxation and handles events until the end.
-func (r *run) watch() {
-	r.started = time.Now()
-	r.beat.Residual, r.residual = math.NaN(), math.NaN()
-	for _, m := range r.members {
-		m.quietTicks, m.valued = 0, true
-		m.notify(rendezvous.Start{})
-	}
-	r.Status.Enter(Solving)
-	r.reportEpoch()
-	_, recovery := r.onLoss()
-	r.Log.Info().Int("peers", len(r.members)).Dur("setup", r.started.Sub(r.begin)).Str("partition", r.PartitionWhy).
-		Str("method", r.Method.Name).Str("method_why", r.MethodWhy).
-		Str("recovery", recovery).Msg("started")
-	r.askKeepers()
-	r.monitor()
-}
-
 // monitor handles events until the end.
 func (r *run) monitor() {
 	tick := time.NewTicker(r.tick)
 	defer tick.Stop()
-	// The peers observe MaxTime themselves; the limit is for a peer that does not.
-	limit := 0
-	if r.MaxTime > 0 {
-		limit = r.ticks(r.MaxTime - time.Since(r.started) + r.stopTimeout())
-	}
 	interrupt := r.Interrupt
 	for !r.finished() {
 		select {
 		case o := <-r.events:
-			r.now = time.Since(r.started)
+			r.setNow()
 			r.handle(o)
 		case <-tick.C:
-			r.now = time.Since(r.started)
+			r.setNow()
 			if r.check() {
 				return
-			}
-			if limit--; limit == 0 {
-				r.stop()
 			}
 		case <-interrupt:
 			interrupt = nil
@@ -211,13 +188,31 @@ func (r *run) monitor() {
 	}
 }
 
+// setNow sets the time of the event that is handled.
+func (r *run) setNow() {
+	if !r.early() {
+		r.now = time.Since(r.started)
+	}
+}
+
+// limitTime bounds the time to relax. The peers observe MaxTime themselves; the limit is for a peer that does not.
+func (r *run) limitTime() {
+	if r.MaxTime > 0 {
+		r.timeTicks = r.ticks(r.MaxTime - time.Since(r.started) + r.stopTimeout())
+	}
+}
+
 // check makes the decisions that are due at a tick. It reports whether the run ends because peers are overdue.
 func (r *run) check() (overdue bool) {
+	r.checkJoining()
 	r.checkKeepers()
 	r.checkRecovery()
 	r.checkMoves()
 	r.checkCapture()
 	r.checkSample()
+	if r.timeTicks--; r.timeTicks == 0 {
+		r.stop()
+	}
 	if r.checkSilence(); r.ticksLeft == 1 {
 		r.failOverdue()
 		return true
@@ -228,6 +223,9 @@ func (r *run) check() (overdue bool) {
 
 // finished reports whether every peer has sent its result or is gone.
 func (r *run) finished() bool {
+	if r.early() { // what a peer reports may be a consequence: the cause may still follow
+		return r.stopping || r.failure != nil && r.failure.weight > reported
+	}
 	if r.active && r.failure == nil {
 		return false
 	}
@@ -236,17 +234,11 @@ func (r *run) finished() bool {
 			return false
 		}
 	}
-	// The exit status of a lost process may still follow; it is more specific.
-	if r.failure != nil && r.failure.weight == closed && r.failure.rank >= 0 {
-		if m := r.members[r.failure.rank]; m.gone && m.child != nil && !m.exited {
-			return false
-		}
-	}
 	return true
 }
 
 func (r *run) handle(o event) {
-	if o.joined != nil { // too late: it will be refused
+	if o.joined != nil {
 		r.enroll(o.joined, o.join)
 		return
 	}
@@ -263,17 +255,23 @@ func (r *run) handle(o event) {
 	case o.exited:
 		// Messages that it sent before its end may still be unread; the end of its connection follows them.
 		m.exited, m.exit = true, o.exit
-		if m.result == nil && (m.gone || m.blocked.Load()) {
+		switch {
+		case m.result != nil:
+		case m.blocked.Load() || r.anyOf(m, func(q *member) bool { return q.closed != nil }):
 			r.processEnded(m)
+		case m.conn == nil && r.early():
+			r.endedEarly(m)
 		}
 	case o.closed != nil:
 		switch {
-		case m.result != nil && !m.missing():
+		case m.result != nil && (!m.missing() || m.result.Reason == Failed):
 			m.gone = true
 		case m.exited:
 			r.processEnded(m)
+		case r.anyOf(m, func(q *member) bool { return q.child != nil }): // the exit status of its process follows
+			m.closed = o.closed
 		default:
-			r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s closed its connection: %v", m, o.closed)})
+			r.disconnected(m, o.closed)
 		}
 	case o.bytes > 0:
 		m.received += o.bytes
@@ -295,7 +293,11 @@ func (r *run) ofNoMember(m *member, o event) bool {
 }
 
 func (r *run) processEnded(m *member) {
-	r.lose(m, failure{exited, m.rank, fmt.Sprintf("%s ended: %s", m, exitText(m.exit))})
+	r.lose(m, failure{exited, m.rank, fmt.Sprintf("%s ended%s: %s", m, r.when(), exitText(m.exit))})
+}
+
+func (r *run) disconnected(m *member, why error) {
+	r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s closed its connection%s: %v", m, r.when(), why)})
 }
 
 func exitText(err error) string {
@@ -308,6 +310,9 @@ func exitText(err error) string {
 func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 	switch msg := msg.(type) {
 	case rendezvous.Beat:
+		if r.early() {
+			return
+		}
 		m.sweep = max(m.sweep, msg.Sweep)
 		r.measure(m, &msg)
 		r.Status.update(func(s *State) { s.Sweeps[m.rank] = msg.Sweep })
@@ -362,6 +367,10 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		if msg.Reason != Failed {
 			return
 		}
+		if r.early() && msg.Lost < 0 {
+			r.cannotTakePart(m, msg.Error)
+			return
+		}
 		text := fmt.Sprintf("%s failed: %s", m, msg.Error)
 		if r.Recovers() && r.failure == nil {
 			r.lose(m, failure{reported, m.rank, text})
@@ -376,12 +385,19 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 	case rendezvous.Block:
 		m.final = msg.Box
 	case rendezvous.Leave:
+		if r.joining && m.child == nil {
+			r.dismiss(m, m.String()+" left before the start")
+			return
+		}
 		r.leave(m)
 	case rendezvous.Step:
 		r.stepArrived()
 	case rendezvous.Unreachable:
 		r.unreachable(m, &msg)
 	case rendezvous.Keeping:
+		if r.early() {
+			return // no peer is asked before
+		}
 		if m.keeps, m.declined = msg.Address, msg.Address == ""; m.declined {
 			r.askKeepers()
 		}
@@ -404,11 +420,15 @@ func (r *run) checkSilence() {
 		case m.done():
 		case held && m.exited:
 			r.processEnded(m)
+		case m.closed != nil:
+			if m.silentFor(false, r.ticks(causeTime)) {
+				r.disconnected(m, m.closed)
+			}
 		case r.active && m.conn == nil: // its replacement has not joined
 		case m.silentFor(held, r.ticks(r.PeerTimeout)):
-			r.lose(m, failure{silent, m.rank, m.silence(r.PeerTimeout)})
+			r.lose(m, failure{silent, m.rank, m.silence(r.PeerTimeout) + r.when()})
 		case r.suspects(m):
-			r.lose(m, failure{silent, m.rank, fmt.Sprintf("%s has been silent for more than %v (--suspect)", m, r.Suspect)})
+			r.lose(m, failure{silent, m.rank, fmt.Sprintf("%s has been silent for more than %v (--suspect)%s", m, r.Suspect, r.when())})
 		}
 	}
 }
@@ -428,7 +448,9 @@ func (r *run) fail(f failure) {
 		r.Status.update(func(s *State) { s.lose(f.rank) })
 	}
 	r.Log.WithLevel(level).Int("rank", f.rank).Msg(f.text)
-	if first {
+	if first && r.early() {
+		r.ticksLeft = r.ticks(causeTime)
+	} else if first {
 		for _, m := range r.members { // those that have sent their results, too
 			m.notify(rendezvous.Lost{Rank: f.rank, Why: f.text, CutOff: r.cutOff})
 		}
@@ -441,7 +463,9 @@ func (r *run) stop() {
 	if r.stopping || r.failure != nil {
 		return
 	}
-	r.stopping = true
+	if r.stopping = true; r.early() {
+		return
+	}
 	r.Log.Info().Msg("stopping")
 	for _, m := range r.members {
 		if !m.done() {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"net"
 	"os"
 	"time"
@@ -48,7 +47,6 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	for _, m := range r.members {
 		m.valued, m.informed, m.assigned, m.since = true, true, true, r.epoch+1
 	}
-	r.beat.Residual, r.residual = math.NaN(), math.NaN()
 	r.keeper.Store(s.Keeper)
 	s.Keeper.LeaderReached(true) // it is this process
 	r.series, r.copies = emptySeries(&p), s.Ends
@@ -59,6 +57,7 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	r.Status.Enter(Solving)
 	r.reportEpoch()
 	s.Server.Handle(r.admit)
+	r.limitTime()
 	r.monitor()
 	requests := [2]<-chan struct{}{s.Leave, r.Interrupt}
 	for i, c := range requests {
@@ -120,6 +119,7 @@ func (r *run) reseat(conn *rendezvous.Conn, j rendezvous.Join) {
 		conn.Close()
 		return
 	}
+	m.notify(rendezvous.Start{})
 	m.notify(rendezvous.Term{Term: r.term})
 	for _, m := range r.members {
 		if m.conn == nil {

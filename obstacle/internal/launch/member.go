@@ -63,6 +63,7 @@ type member struct {
 	passing    atomic.Bool // copies of other peers' blocks are about to be sent to it
 	blocked    atomic.Bool // the launcher does not read from it, as there is no room for its block
 	gone       bool        // its connection has ended
+	closed     error       // why, while the exit status of its process is awaited
 	exited     bool        // its process has ended
 	exit       error       // its exit status
 }
@@ -173,6 +174,5 @@ type event struct {
 	child   Child              // that ended, with exited
 	exited  bool               // the child ended
 	exit    error
-	sent    error          // the work could not be sent
 	decided *register.Term // answer to a proposal; zero: the proposal could not be decided
 }

@@ -63,10 +63,12 @@ func (stream) LocalAddr() net.Addr              { return &net.TCPAddr{} }
 func (stream) SetWriteDeadline(time.Time) error { return nil }
 func (stream) SetReadDeadline(time.Time) error  { return nil }
 
-// feed lets a leader handle the bytes that two peers send after the start, and the joining of a third process.
-func feed(t testing.TB, p Plan, first, second []byte, j rendezvous.Join) {
+// feed lets a leader handle the bytes that two peers send after the start, or before, and the joining of a third process.
+func feed(t testing.TB, p Plan, early bool, first, second []byte, j rendezvous.Join) {
 	r := newRun(p, "run", driver.Key{})
-	r.ctx, r.started = t.Context(), r.begin
+	if r.ctx, r.started = t.Context(), r.begin; early {
+		r.started, r.active, r.joining = time.Time{}, true, true
+	}
 	r.Status.Enter(Solving)
 	for rank, b := range [][]byte{first, second} {
 		m := r.members[rank]
@@ -98,9 +100,7 @@ func feed(t testing.TB, p Plan, first, second []byte, j rendezvous.Join) {
 	handle()
 	r.handle(event{joined: rendezvous.NewConn(stream{Reader: bytes.NewReader(first)}, 0), join: j})
 	handle()
-	r.checkRecovery()
-	r.checkMoves()
-	r.checkSilence()
+	r.check()
 	close(r.done)
 }
 
@@ -143,6 +143,8 @@ func FuzzLeader(f *testing.F) {
 		if err != nil {
 			join = rendezvous.Join{Rank: -1}
 		}
-		feed(t, p, first, second, join.(rendezvous.Join))
+		for _, early := range []bool{false, true} {
+			feed(t, p, early, first, second, join.(rendezvous.Join))
+		}
 	})
 }

@@ -98,9 +98,16 @@ type surroundings struct {
 	values []float64
 }
 
-// lose handles the loss of a peer after Start.
+// lose handles the loss of a peer.
 func (r *run) lose(m *member, f failure) {
 	if m.lost {
+		return
+	}
+	if r.early() {
+		r.refusal = f.text
+	}
+	if r.joining && m.child == nil && !r.Recovers() && r.failure == nil {
+		r.dismiss(m, f.text)
 		return
 	}
 	if !r.Recovers() || r.failure != nil {
@@ -132,7 +139,7 @@ func (r *run) lose(m *member, f failure) {
 		r.losses, r.open = append(r.losses, l), append(r.open, l)
 		r.Status.update(func(s *State) { s.lose(q.rank) })
 		r.retire(q)
-		r.members[q.rank] = q.successor()
+		r.members[q.rank] = r.successor(q)
 		if f.weight == silent && q.child == nil {
 			if r.silentHosts == nil {
 				r.silentHosts = map[string]bool{}
@@ -140,30 +147,20 @@ func (r *run) lose(m *member, f failure) {
 			r.silentHosts[q.join.Host] = true
 		}
 	}
-	r.Status.Enter(Recovering)
+	if !r.early() {
+		r.Status.Enter(Recovering)
+	}
 	r.reportEpoch()
 	r.nextEpoch()
-}
-
-// lostWith returns the peers that are lost together with m: all peers of its process, or m alone if m has reported a
-// failure.
-func (r *run) lostWith(m *member, f failure) []*member {
-	out := []*member{m}
-	for _, q := range r.members {
-		if r.Parts > 1 && f.weight > reported && q != m && q.conn != nil && !q.gone && processOf(q) == processOf(m) {
-			out = append(out, q)
-		}
-	}
-	return out
 }
 
 // unrecoverable counts the loss of a peer and returns why the run cannot go on without it, "" if it can.
 func (r *run) unrecoverable(m *member) string {
 	now := r.sweeps()
-	left := r.survivors(m)
+	left, valued := r.survivors(m), m.valued
 	for _, q := range r.members {
 		if r.Parts > 1 && q != m && q.valued && !q.gone && processOf(q) == processOf(m) {
-			left--
+			left, valued = left-1, true
 		}
 	}
 	if now > r.newest {
@@ -175,7 +172,7 @@ func (r *run) unrecoverable(m *member) string {
 	}
 	r.fruitless[m.rank]++
 	switch {
-	case left == 0 && r.series == nil && !r.exact():
+	case left == 0 && valued && r.series == nil && !r.exact():
 		return "no peer is left that has values"
 	case r.fruitless[m.rank] > maxFruitless:
 		return fmt.Sprintf("rank %d was lost %d times without a sweep between", m.rank, r.fruitless[m.rank])
@@ -249,7 +246,7 @@ func (r *run) beginEpoch() {
 	r.beginMoves()
 	r.askAgain()
 	for _, m := range r.members {
-		if m.conn == nil && !m.awaited {
+		if m.conn == nil && !m.awaited && !r.waitsFor(m) {
 			r.replace(m)
 		}
 	}
@@ -267,15 +264,18 @@ func (r *run) advance() {
 	r.idleTicks = 0
 	valued := true
 	for _, m := range r.members {
-		if m.conn == nil || m.listens != r.epoch {
+		if m.conn == nil || m.listens != r.epoch || m.control == "" && r.early() {
 			return
 		}
 		valued = valued && (m.valued || r.series != nil)
 	}
-	if r.moved() && r.cut != r.epoch {
+	if r.joining && !r.allJoined() {
+		return
+	}
+	if r.moved() && r.cut != r.epoch && !r.early() {
 		r.recut()
 	}
-	if r.exact() && !r.awaitsHandover() {
+	if r.exact() && !r.awaitsHandover() && !r.early() {
 		r.decideResumption()
 	}
 	if len(r.faces) > 0 || r.exact() && (r.awaitsHandover() || r.failure != nil) {
@@ -301,6 +301,9 @@ func (r *run) advance() {
 		ready = ready && m.ready
 	}
 	if ready {
+		if r.early() {
+			r.beginRelaxation()
+		}
 		r.recovered()
 	}
 }
@@ -314,7 +317,7 @@ func (r *run) assign(m *member, now *roster) {
 		m.informed, w.problem = true, r.ProblemSpec.Marshal()
 		a.ProblemBytes = int64(len(w.problem))
 	}
-	a.Initial, a.Sweeps, a.After = false, m.sweep, r.after
+	a.Sweeps, a.After = m.sweep, r.after
 	if now.config.Scheme.Lockstep() {
 		a.Sweeps = r.begun().sweeps
 	}
@@ -328,14 +331,15 @@ func (r *run) assign(m *member, now *roster) {
 		a.MaxTime = max(time.Millisecond, r.MaxTime-r.now)
 	}
 	switch {
+	case r.early(), r.series == nil && !r.exact() && r.handoverTo(m) == nil && r.survivors(nil) == 0: // nobody has values yet
+		a.Initial, w.initial = r.Initial != nil, r.Initial
+		a.Earlier, a.After = r.Earlier, r.After
 	case r.series != nil:
 		a.Initial, w.initial = true, r.series.newest()
 	case r.exact():
 		r.resumeWith(w, m)
 	case r.handoverTo(m) != nil:
 		a.Initial, w.block = true, r.handoverTo(m).values
-	case r.survivors(nil) == 0: // nobody has values yet: the run begins
-		a.Initial, w.initial = r.Initial != nil, r.Initial
 	case !m.valued || !m.hole.Empty():
 		a.Repair = &rendezvous.Repair{Holes: r.unvalued, Tolerance: r.repairTolerance()}
 		for _, s := range r.around {
@@ -366,6 +370,7 @@ func (r *run) receiveRecovery(m *member, msg rendezvous.Message) bool {
 	case rendezvous.Listen:
 		if m.control == "" {
 			m.since = msg.Epoch
+			r.Log.Info().Int("rank", m.rank).Str("control", msg.Control).Msg("peer listens")
 		}
 		m.entered(&msg)
 	case rendezvous.Repaired:
@@ -380,7 +385,7 @@ func (r *run) receiveRecovery(m *member, msg rendezvous.Message) bool {
 		}
 	case rendezvous.Ready:
 		if msg.Epoch == r.epoch {
-			m.ready, m.valued = true, true
+			m.ready, m.valued = true, !r.early()
 		}
 	default:
 		return false
@@ -418,6 +423,9 @@ func (r *run) unreachable(m *member, msg *rendezvous.Unreachable) {
 		return // the epoch is over, or the peer is lost already
 	}
 	q := r.members[msg.Rank]
+	if q.closed != nil {
+		return // its exit status says more
+	}
 	r.preferred = m
 	r.lose(q, failure{reported, q.rank, fmt.Sprintf("%s cannot be reached by %s: %s", q, m, msg.Why)})
 	r.preferred = nil
@@ -455,7 +463,7 @@ func (r *run) checkRecovery() {
 		return
 	}
 	r.checkReplacements()
-	if !r.active || r.failure != nil {
+	if !r.active || r.failure != nil || r.early() {
 		return
 	}
 	limit := r.ticks(2*r.PeerTimeout + StopTime)
@@ -468,13 +476,17 @@ func (r *run) checkRecovery() {
 			limit = max(limit, r.ticks(leastRepair), r.ticks(r.beat.Elapsed))
 			late = m
 		case late == nil && (m.listens != r.epoch || slices.Contains(r.faces, m) || r.resumption.awaits(m) ||
-			r.awaits(r.handoverTo(m)) ||
+			r.handoverTo(m) != nil && (r.awaits(r.handoverTo(m)) || r.resumption.lacks(m)) ||
 			m.assigned && !m.ready && !r.awaitsHandover()): // else it waits for a peer that has no values yet
 			late = m
 		}
 	}
 	if r.idleTicks++; r.idleTicks > limit && late != nil {
 		r.idleTicks = 0
-		r.lose(late, failure{silent, late.rank, fmt.Sprintf("%s has not entered epoch %d in time", late, r.epoch)})
+		weight := silent
+		if r.handoverTo(late) != nil { // it may be its former peer that is late, and is another process
+			weight = reported
+		}
+		r.lose(late, failure{weight, late.rank, fmt.Sprintf("%s has not entered epoch %d in time", late, r.epoch)})
 	}
 }

@@ -18,6 +18,7 @@ import (
 func watched(timeout time.Duration, peers int) *run {
 	r := &run{
 		Plan: Plan{Spec: rendezvous.Spec{PeerTimeout: timeout}, Log: zerolog.Nop()}, tick: tickEvery(timeout, 0), events: make(chan event, 16),
+		started: time.Now(),
 	}
 	for rank := range peers {
 		r.members = append(r.members, &member{rank: rank, out: make(chan rendezvous.Message, outbox)})
@@ -68,6 +69,25 @@ func TestEndOfAProcessWaitsForItsMessages(t *testing.T) {
 	c.blocked.Store(true)
 	r.checkSilence()
 	require.Equal(t, "peer 2 ended: signal: killed", r.failure.text)
+}
+
+// stoppedProcess is one that SIGSTOP has stopped. It ends when it is killed.
+type stoppedProcess struct{ *actor }
+
+func (stoppedProcess) Stopped() bool { return true }
+
+// A process that was stopped after its block arrived does not delay the end.
+func TestStoppedProcessIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := watched(time.Minute, 1)
+		r.ctx, r.done = t.Context(), make(chan struct{})
+		m, begin := r.members[0], time.Now()
+		child := stoppedProcess{&actor{done: make(chan struct{})}}
+		m.child, m.ended, m.conn = child, child.done, rendezvous.NewConn(idle(t), 0)
+		m.result, m.received = &rendezvous.Result{}, 0
+		r.shutdown(func() {})
+		require.Less(t, time.Since(begin), killTime)
+	})
 }
 
 // The launcher closes the connection of a peer after the peer has closed it, or does not within some time.

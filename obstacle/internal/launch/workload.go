@@ -13,19 +13,10 @@ type workload struct {
 	initial []float64 // of the whole grid; nil: none
 	block   []float64 // of the peer's box, instead of initial
 	around  []float64 // of assign.Repair
-	failed  func(err error)
 }
 
 // send writes the workload to a peer.
 func (w *workload) send(m *member) error {
-	err := w.write(m)
-	if err != nil && w.failed != nil {
-		w.failed(err)
-	}
-	return err
-}
-
-func (w *workload) write(m *member) error {
 	if err := m.conn.Send(w.assign); err != nil {
 		return err
 	}

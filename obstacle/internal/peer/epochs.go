@@ -147,6 +147,12 @@ func (e *epoch) links() (out []iterate.Rank) {
 // as those of 4 s.
 const connectTimeouts = 3
 
+// connectError is the error of a connection to another peer.
+type connectError struct{ error }
+
+// Unwrap returns the reason.
+func (e *connectError) Unwrap() error { return e.error }
+
 // connect opens control associations with all neighbours at once. That takes up to six round trips, including those
 // of TCP and TLS, so it may take longer than the peer timeout. The launcher detects a neighbour that is lost
 // meanwhile.
@@ -159,7 +165,7 @@ func (e *endpoint) connect(ctx context.Context, to []iterate.Rank) error {
 		m := e.assign.Members[n]
 		all.Go(func() {
 			if err := e.node.Connect(ctx, nodeName(m.Rank, e.epoch), m.Control); err != nil {
-				errs[i] = unconnected(&m, e.p.timeout(), err)
+				errs[i] = &connectError{unconnected(&m, e.p.timeout(), err)}
 			}
 		})
 	}
