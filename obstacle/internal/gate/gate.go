@@ -7,7 +7,9 @@ package gate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -69,6 +71,16 @@ func (g *Gate) has(name string) bool {
 	return err == nil
 }
 
+// await waits until the gate is open. If its folder is gone, the test has ended, and so does this process.
+func (g *Gate) await() {
+	for !g.has(open) {
+		if _, err := os.Stat(g.Dir); errors.Is(err, fs.ErrNotExist) {
+			os.Exit(1)
+		}
+		time.Sleep(poll)
+	}
+}
+
 // Methods returns the methods of a catalog with the gate of the environment, or the catalog if there is none. With a gate,
 // each epoch keeps the iterate of the first check after iterate 0, and no other, if iterates are kept at all.
 func Methods(all *solver.Catalog) (*solver.Catalog, error) {
@@ -103,8 +115,8 @@ func (m method) New(c problem.Config) (problem.Peer, error) {
 	if keeps {
 		c.KeepEvery = leap
 	}
-	for m.gate.Build && !m.gate.has(open) {
-		time.Sleep(poll)
+	if m.gate.Build {
+		m.gate.await()
 	}
 	p, err := m.Method.New(c)
 	if err != nil {
@@ -172,9 +184,7 @@ func (p *peer) Solution(dst []float64) {
 	u := make([]float64, len(dst))
 	p.Peer.Solution(u)
 	half := copy(dst, u[:len(u)/2])
-	for !p.gate.has(open) {
-		time.Sleep(poll)
-	}
+	p.gate.await()
 	copy(dst[half:], u[half:])
 }
 
