@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -54,6 +56,33 @@ func TestNobodyIsAwaitedInAnEmptyPlace(t *testing.T) {
 	for w.deliver() {
 	}
 	require.True(t, w.r.finished())
+}
+
+// inTime makes the problem one with three time steps.
+func inTime(p *Plan) {
+	var err error
+	if p.ProblemSpec, err = file.Open(nil, "front1d", []string{"steps=3", "end=1"}); err == nil {
+		p.Problem, err = p.ProblemSpec.BuildValid([]int{4})
+	}
+	if err == nil {
+		p.Partition, err = problem.Slabs(p.Problem.N, 4, nil)
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+// steps lets some time steps end.
+func (w *world) steps(n int) {
+	for range 1000 {
+		if w.series.done >= n {
+			return
+		}
+		w.tick()
+		for w.deliver() {
+		}
+	}
+	require.Fail(w.t, "time steps do not end", "%s", w.String())
 }
 
 // spawning lets a run start processes.
@@ -120,7 +149,25 @@ func TestTranscripts(t *testing.T) {
 				w.settle()
 			}
 		}},
-		"no recovery":       {change: func(p *Plan) { p.Recover = "off" }, play: func(w *world) { w.kill(1) }},
+		"no recovery": {change: func(p *Plan) { p.Recover = "off" }, play: func(w *world) { w.kill(1) }},
+		"loss in a time step": {change: inTime, play: func(w *world) {
+			w.steps(2)
+			w.kill(2)
+		}},
+		"loss of the leader": {change: func(p *Plan) { p.Keepers = 3 }, play: func(w *world) {
+			w.settle()
+			w.succeed()
+		}},
+		"loss of the leader and of a peer": {change: func(p *Plan) { p.Keepers = 3 }, play: func(w *world) {
+			w.settle()
+			w.kill(2)
+			w.succeed()
+		}},
+		"loss of the leader in a time step": {change: func(p *Plan) { inTime(p); p.Keepers = 3 }, play: func(w *world) {
+			w.steps(2)
+			w.settle()
+			w.succeed()
+		}},
 		"a request to stop": {play: func(w *world) { w.handle(event{asked: toStop}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -174,14 +221,16 @@ func randomWorld(t *testing.T, seed uint64) *world {
 		if bits&8 != 0 {
 			p.Keepers = 3
 		}
-		p.Elastic = bits&16 != 0
+		if p.Elastic = bits&16 != 0; bits&96 == 0 {
+			inTime(p)
+		}
 	})
 }
 
 // fault lets something happen to a peer.
 func (w *world) fault() {
 	m := w.r.members[w.rand.IntN(len(w.r.members))]
-	switch w.rand.IntN(6) {
+	switch w.rand.IntN(7) {
 	case 0, 1:
 		w.kill(m.rank)
 	case 2:
@@ -194,6 +243,10 @@ func (w *world) fault() {
 		if m.conn != 0 {
 			other := w.rand.IntN(len(w.r.members))
 			w.actors[m.conn-1].send(rendezvous.Unreachable{Epoch: w.r.epoch, Rank: other, Why: "no word"})
+		}
+	case 6:
+		if w.r.kept && w.r.failure == nil && !w.r.returning {
+			w.succeed()
 		}
 	case 5:
 		for _, a := range w.actors {

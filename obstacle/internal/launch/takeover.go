@@ -2,8 +2,10 @@ package launch
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
+	"github.com/p2pdc/p2pdc/internal/register"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -199,6 +201,19 @@ func (r *run) restarted() {
 	for _, l := range r.open {
 		l.FromStep = nullable.Number(r.after)
 	}
+}
+
+// succeed begins to lead a run whose leader was lost, with copies of blocks at the ends of time steps. Its peers return.
+func (r *run) succeed(t register.Term, copies []End) {
+	r.epoch, r.term, r.returning, r.active, r.inherits, r.kept = t.Epoch, t, true, true, true, true
+	for _, m := range r.members {
+		m.valued, m.informed, m.assigned, m.since = true, true, true, r.epoch+1
+	}
+	r.beat.Residual, r.residual = math.NaN(), math.NaN()
+	r.copies = copies
+	r.warn("the leader of the run was lost: this process leads it now", "term", t.Number, "address", t.Leader)
+	r.change(Solving)
+	r.reportEpoch()
 }
 
 // reseat gives a peer that lost its leader its place again.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/register"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
-	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -22,6 +22,8 @@ import (
 type world struct {
 	t *testing.T
 	transcript
+	plan     Plan
+	series   *series // nil for a stationary problem
 	r        *run
 	rand     *rand.Rand
 	now      time.Duration
@@ -36,21 +38,6 @@ type world struct {
 	children map[child]*member
 }
 
-// simulated is the other end of a connection.
-type simulated struct {
-	caller
-	child    child
-	of       *member // nil before it has a place
-	queue    []event // of is set when they are delivered
-	control  string
-	epoch    int
-	sweep    uint64
-	valued   bool
-	relaxing bool
-	silent   bool // its host vanished
-	closed   bool
-}
-
 // worldOf returns a world whose peers are about to start.
 func worldOf(t *testing.T, seed uint64, change func(p *Plan)) *world {
 	p := rehearsalPlan(t)
@@ -61,9 +48,11 @@ func worldOf(t *testing.T, seed uint64, change func(p *Plan)) *world {
 	if change != nil {
 		change(&p)
 	}
-	w := &world{t: t, r: newRun(p, "run", nil), rand: rand.New(rand.NewPCG(seed, 1))}
+	w := &world{t: t, plan: p, r: newRun(p, "run", nil), rand: rand.New(rand.NewPCG(seed, 1))}
 	w.children = map[child]*member{}
 	w.r.self, w.r.listens = process{host: "leader", pid: 1}, "127.0.0.1:1"
+	w.series, err = newSeries(&p)
+	require.NoError(t, err)
 	for _, m := range w.r.members {
 		var a *simulated
 		if first := m.rank - m.rank%p.Parts; first == m.rank {
@@ -83,10 +72,45 @@ func worldOf(t *testing.T, seed uint64, change func(p *Plan)) *world {
 		m.control, m.ready, m.assigned, m.informed = a.control, true, true, true
 	}
 	w.r.begin(0)
+	w.flush()
+	return w
+}
+
+// flush performs the effects of what is no event.
+func (w *world) flush() {
 	effects := w.r.take()
 	w.list(effects)
 	w.perform(effects)
-	return w
+}
+
+// succeed lets another process lead the run: all peers lose their connections, and return there.
+func (w *world) succeed() {
+	old := w.r
+	w.plan.Spawn = nil
+	w.r = newRun(w.plan, "run", nil)
+	w.r.Partition, w.r.losses = old.Partition, old.losses
+	w.r.self, w.r.listens = process{host: "host 0", pid: 101}, "10.0.0.1:5001"
+	w.series = emptySeries(&w.plan)
+	w.terms, w.exits, w.looks, w.children = nil, nil, nil, map[child]*member{}
+	t := register.Term{Number: old.term.Number + 1, Epoch: old.epoch, Leader: w.r.listens, Keepers: []string{w.r.listens}}
+	fmt.Fprintf(w, "%v the leader is lost\n", w.now)
+	w.r.succeed(t, nil)
+	w.flush()
+	for _, a := range slices.Clone(w.actors) {
+		a.queue = nil
+		if a.closed || a.of == nil || a.silent {
+			a.closed = true
+			continue
+		}
+		a.closed = true
+		b := w.connect(a.join.Host, a.join.Pid, a.of.rank)
+		b.control, b.epoch, b.sweep, b.valued, b.relaxing = a.control, a.epoch, a.sweep, a.valued, a.relaxing
+		b.ends, b.mute = a.ends, w.series != nil
+		b.join.Standing = &rendezvous.Standing{
+			Epoch: a.epoch, Settled: a.relaxing, Valued: a.valued, Sweep: a.sweep, Control: a.control, Steps: a.ends,
+		}
+		b.say(event{joined: &b.caller})
+	}
 }
 
 // connect makes a connection of a process; pid 0 stands for a new one.
@@ -100,21 +124,6 @@ func (w *world) connect(host string, pid, rank int) *simulated {
 	a.caller = caller{conn: connection(len(w.actors)), join: rendezvous.Join{Rank: rank, Host: host, Pid: pid}}
 	a.remote, a.here = "10.0.0.1:9", w.r.listens
 	return a
-}
-
-// say queues an event of a connection.
-func (a *simulated) say(o event) {
-	if !a.closed && !a.silent {
-		a.queue = append(a.queue, o)
-	}
-}
-
-func (a *simulated) send(m rendezvous.Message) { a.say(event{message: m}) }
-
-// end ends a connection from the other side.
-func (a *simulated) end(why string) {
-	a.say(event{closed: errors.New(why)})
-	a.closed = true
 }
 
 // perform lets the world react to effects.
@@ -152,6 +161,13 @@ func (w *world) perform(effects []effect) {
 			w.hangUp(e)
 		case look:
 			w.looks = append(w.looks, e.at)
+		case beginSteps:
+			require.NoError(w.t, w.series.start(0, nil, e.suspended))
+		case collectSteps:
+			w.series.collect(e.first)
+		case restartSteps:
+			w.series.restart(e.epoch)
+			w.answers = append(w.answers, event{restarted: true})
 		case propose:
 			w.terms = append(w.terms, e.want)
 		}
@@ -174,105 +190,21 @@ func (w *world) hangUp(e effect) {
 
 // handle lets the run handle an event, and the answers to its effects as a shell does.
 func (w *world) handle(o event) {
-	w.perform(w.transcript.handle(w.r, w.now, o))
-	for len(w.answers) > 0 {
+	for w.answers = []event{o}; len(w.answers) > 0; {
 		o := w.answers[0]
 		w.answers = w.answers[1:]
+		if w.series != nil {
+			o.steps = w.series.known()
+		}
 		w.perform(w.transcript.handle(w.r, w.now, o))
 	}
-}
-
-// listen says that a peer has entered its epoch.
-func (a *simulated) listen(w *world) {
-	a.control = fmt.Sprintf("10.0.0.1:%d", 100*a.epoch+int(a.conn))
-	l := rendezvous.Listen{Control: a.control, Epoch: a.epoch, Sweep: a.sweep, Idle: !a.relaxing}
-	if a.valued {
-		l.Box = a.of.box
-		if kept := iterate.Iteration(a.sweep / 10 * 10); w.r.exact() && kept > 0 {
-			next := iterate.Rank((a.of.rank + 1) % len(w.r.members))
-			l.Holding = held(next, kept)
-		}
-	}
-	a.send(l)
-}
-
-// receive lets a peer react to a message.
-func (w *world) receive(a *simulated, msg rendezvous.Message) {
-	if a.closed || a.silent {
-		return
-	}
-	switch msg := msg.(type) {
-	case rendezvous.Epoch:
-		a.epoch = msg.Epoch
-		a.listen(w)
-	case *workload:
-		if w.work(a, msg); a.relaxing {
-			a.send(rendezvous.Ready{Epoch: a.epoch})
-		}
-	case rendezvous.Capture:
-		w.capture(a, &msg)
-	case rendezvous.Host:
-		other := w.connect(a.join.Host, a.join.Pid, msg.Rank)
-		other.child = a.child
-		other.say(event{joined: &other.caller})
-	case rendezvous.Keep:
-		a.send(rendezvous.Keeping{Address: fmt.Sprintf("10.0.0.1:%d", 5000+int(a.conn))})
-	case rendezvous.Stop:
-		a.finish(Interrupted)
-	case rendezvous.Lost:
-		a.finish(Failed)
-	case rendezvous.Bye:
-		a.end("end of stream")
-	}
-}
-
-// work lets a peer begin the work of an epoch.
-func (w *world) work(a *simulated, l *workload) {
-	if l.assign.Epoch != a.epoch {
-		return
-	}
-	if !a.valued && l.assign.Repair != nil {
-		a.send(rendezvous.Repaired{Epoch: a.epoch, Method: "sor", Residual: nullable.NaN()})
-	}
-	if a.valued, a.relaxing = true, true; l.assign.Resume != nil {
-		a.sweep = l.assign.Resume.Iterate
-	}
-}
-
-func (w *world) capture(a *simulated, c *rendezvous.Capture) {
-	box := a.of.box
-	out := rendezvous.Captured{Number: c.Number, Box: box, Sweep: a.sweep, Residual: nullable.NaN(), Copy: c.Copy}
-	points := 0
-	switch {
-	case c.Copy != nil:
-		points, out.State = w.r.members[c.Copy.Rank].box.Points(), []byte{1}
-	case a.valued:
-		for _, b := range c.Boxes {
-			for d := range 3 {
-				b.Lo[d], b.Hi[d] = max(b.Lo[d], box.Lo[d]), min(b.Hi[d], box.Hi[d])
-			}
-			points += b.Points()
-		}
-	}
-	a.say(event{message: out, values: make([]float64, points)})
-}
-
-// finish lets a peer send its block and its result.
-func (a *simulated) finish(reason string) {
-	if a.of == nil || !a.relaxing && reason == Converged {
-		return
-	}
-	if a.relaxing {
-		a.say(event{bytes: blocks.Bytes(a.of.box)})
-	}
-	a.send(rendezvous.Result{Epoch: a.epoch, Reason: reason, Lost: -1})
 }
 
 // deliver handles an event that is queued on a random connection, and reports whether there was one.
 func (w *world) deliver() bool {
 	var ready []*simulated
 	for _, a := range w.actors {
-		if len(a.queue) > 0 {
+		if len(a.queue) > 0 && !w.blocked(a) {
 			ready = append(ready, a)
 		}
 	}
@@ -301,8 +233,55 @@ func (w *world) deliver() bool {
 	if o.of = a.of; o.of == nil { // it has no place: nothing reads what it sends
 		return true
 	}
+	if w.series != nil {
+		w.place(a, &o)
+	}
 	w.handle(o)
 	return true
+}
+
+// blocked reports whether there is no room yet for the end of a time step that a peer sends next.
+func (w *world) blocked(a *simulated) bool {
+	_, is := a.queue[0].message.(rendezvous.Step)
+	return is && w.series.next[a.of.rank] > w.series.done+1 && !w.series.suspended[a.of.rank]
+}
+
+// place does with messages about time steps what a shell does before it hands them over.
+func (w *world) place(a *simulated, o *event) {
+	switch m := o.message.(type) {
+	case rendezvous.Listen:
+		w.series.resume(a.of.rank, m.Epoch)
+	case rendezvous.Step:
+		box := w.r.Partition.Box(iterate.Rank(a.of.rank))
+		data := make([]byte, blocks.Bytes(box))
+		err := w.series.put(a.of.rank, 0, data)
+		if err == nil {
+			err = w.series.complete(a.of.rank, m, int64(len(data)))
+		}
+		if err != nil {
+			*o = event{of: a.of, closed: err}
+		}
+	}
+}
+
+// endSteps lets peers end their time steps, none before another one has ended the step before.
+func (w *world) endSteps() {
+	for _, a := range w.actors {
+		if a.of == nil || a.closed || a.silent || !a.relaxing || a.mute || w.series == nil {
+			continue
+		}
+		if m := w.series.done + 1; m <= w.r.Problem.Steps() && m > 0 && a.newestEnd() == m-1 && a.epoch == w.r.epoch {
+			a.ends = append(a.ends, m)[max(0, len(a.ends)-MaxHeld+1):]
+			a.send(rendezvous.Step{Step: m})
+		}
+	}
+}
+
+func (a *simulated) newestEnd() int {
+	if len(a.ends) == 0 {
+		return 0
+	}
+	return a.ends[len(a.ends)-1]
 }
 
 // tick handles a tick.
@@ -320,6 +299,9 @@ func (w *world) tick() {
 			a.sweep++
 			a.send(rendezvous.Beat{Sweep: a.sweep, Residual: 0.1})
 		}
+	}
+	if w.ticks%4 == 0 {
+		w.endSteps()
 	}
 	w.handle(event{tick: t})
 }
@@ -365,7 +347,7 @@ func (w *world) over() {
 	for range 3000 {
 		if w.r.failure == nil {
 			for _, a := range w.actors {
-				if a.of != nil && !a.closed && a.of.result == nil && len(a.queue) == 0 {
+				if a.of != nil && !a.closed && a.of.result == nil && len(a.queue) == 0 && !(w.series != nil && w.series.done < w.r.Problem.Steps()) {
 					a.finish(Converged)
 				}
 			}
