@@ -17,7 +17,16 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
+var (
+	update  = flag.Bool("update", false, "write the golden files")
+	oneSeed = flag.Int64("seed", -1, "play the run of this seed only")
+)
+
+// fail ends a test with the transcript and the command that repeats it.
+func (w *world) fail(why string) {
+	w.t.Helper()
+	require.Fail(w.t, why, "%s\ngo test ./obstacle/internal/launch -run '%s' -seed %d", w.String(), w.t.Name(), w.seed)
+}
 
 // requireGolden compares the transcript with a golden file.
 func (w *world) requireGolden(name string) {
@@ -82,7 +91,7 @@ func (w *world) steps(n int) {
 		for w.deliver() {
 		}
 	}
-	require.Fail(w.t, "time steps do not end", "%s", w.String())
+	w.fail("time steps do not end")
 }
 
 // spawning lets a run start processes.
@@ -189,6 +198,9 @@ func TestRunsGoOnOrEnd(t *testing.T) {
 		seeds = 200
 	}
 	for seed := range seeds {
+		if *oneSeed >= 0 && seed != uint64(*oneSeed) {
+			continue
+		}
 		w := randomWorld(t, seed)
 		for range 1 + w.rand.IntN(6) {
 			w.fault()
@@ -200,9 +212,6 @@ func TestRunsGoOnOrEnd(t *testing.T) {
 		}
 		w.settle()
 		w.over()
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
 	}
 }
 

@@ -63,7 +63,7 @@ func (w *world) receive(a *simulated, msg rendezvous.Message) {
 	}
 	switch msg := msg.(type) {
 	case rendezvous.Epoch:
-		a.epoch = msg.Epoch
+		a.epoch, a.mute = msg.Epoch, w.series != nil
 		a.listen(w)
 	case *workload:
 		if w.work(a, msg); a.relaxing {
@@ -76,7 +76,7 @@ func (w *world) receive(a *simulated, msg rendezvous.Message) {
 		other.child = a.child
 		other.say(event{joined: &other.caller})
 	case rendezvous.Resend:
-		a.mute = false
+		a.mute = msg.From < 0
 		for _, m := range a.ends {
 			if m >= msg.From && msg.From >= 0 {
 				a.send(rendezvous.Step{Step: m})

@@ -22,6 +22,7 @@ import (
 type world struct {
 	t *testing.T
 	transcript
+	seed     uint64
 	plan     Plan
 	series   *series // nil for a stationary problem
 	r        *run
@@ -48,7 +49,7 @@ func worldOf(t *testing.T, seed uint64, change func(p *Plan)) *world {
 	if change != nil {
 		change(&p)
 	}
-	w := &world{t: t, plan: p, r: newRun(p, "run", nil), rand: rand.New(rand.NewPCG(seed, 1))}
+	w := &world{t: t, seed: seed, plan: p, r: newRun(p, "run", nil), rand: rand.New(rand.NewPCG(seed, 1))}
 	w.children = map[child]*member{}
 	w.r.self, w.r.listens = process{host: "leader", pid: 1}, "127.0.0.1:1"
 	w.series, err = newSeries(&p)
@@ -311,12 +312,12 @@ func (w *world) settle() {
 	for range 3000 {
 		for w.deliver() {
 		}
-		if w.r.failure != nil || !w.r.active && len(w.r.pending) == 0 {
+		if w.r.failure != nil || !w.r.active && (len(w.r.pending) == 0 || slices.ContainsFunc(w.r.members, (*member).done)) {
 			return
 		}
 		w.tick()
 	}
-	require.Fail(w.t, "not all peers relax again", "%s", w.String())
+	w.fail("not all peers relax again")
 }
 
 // kill ends the process of a peer, with all its connections.
@@ -359,5 +360,5 @@ func (w *world) over() {
 		}
 		w.tick()
 	}
-	require.Fail(w.t, "the run does not end", "%s", w.String())
+	w.fail("the run does not end")
 }
