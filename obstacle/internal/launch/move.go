@@ -294,8 +294,8 @@ func (r *run) handleFormer(m *member, o event) bool {
 // undoMoves ends the moves of an epoch that is over before all relaxed in it: the parts stay where they were.
 func (r *run) undoMoves() {
 	for _, h := range r.handing {
-		if h.from.gone { // the new peer repairs the part
-			h.to.valued = false
+		if h.from.gone { // the new peer repairs the part, unless it has all values already
+			h.to.valued = h.to.ready
 			continue
 		}
 		to := r.members[h.rank]

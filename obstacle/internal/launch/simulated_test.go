@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
@@ -21,9 +22,10 @@ type simulated struct {
 	sweep    uint64
 	valued   bool
 	relaxing bool
-	ends     []int // time steps of whose ends it has its block
-	mute     bool  // it ends no step before the leader asks for ends again
-	silent   bool  // its host vanished
+	ends     []int          // time steps of whose ends it has its block
+	known    map[int]string // control addresses of other peers
+	mute     bool           // it ends no step before the leader asks for ends again
+	silent   bool           // its host vanished
 	closed   bool
 }
 
@@ -98,6 +100,9 @@ func (w *world) work(a *simulated, l *workload) {
 	if l.assign.Epoch != a.epoch {
 		return
 	}
+	if w.r.failure == nil {
+		w.checkWork(a, l)
+	}
 	if !a.valued && l.assign.Repair != nil {
 		a.send(rendezvous.Repaired{Epoch: a.epoch, Method: "sor", Residual: nullable.NaN()})
 	}
@@ -136,4 +141,53 @@ func (a *simulated) finish(reason string) {
 		a.say(event{bytes: blocks.Bytes(a.of.box)})
 	}
 	a.send(rendezvous.Result{Epoch: a.epoch, Reason: reason, Lost: -1})
+}
+
+// checkWork checks that a peer can begin with its work: all go on from the same iterate, and it gets values unless it has
+// some or nobody has any.
+func (w *world) checkWork(a *simulated, l *workload) {
+	as := &l.assign
+	if a.known == nil {
+		a.known = map[int]string{}
+	}
+	for _, m := range as.Members {
+		a.known[m.Rank] = m.Control
+	}
+	if w.resumed == nil {
+		w.resumed = map[int]rendezvous.Resume{}
+	}
+	if r := as.Resume; r != nil {
+		was, is := w.resumed[as.Epoch]
+		if w.resumed[as.Epoch] = *r; is && (was.Iterate != r.Iterate || was.Again != r.Again) {
+			w.fail("two peers go on from different iterates")
+		}
+		if !r.Again && !a.valued && r.State == nil {
+			w.fail("a peer without values gets none")
+		}
+	}
+	if r := as.Repair; r != nil && !a.valued && !slices.Contains(r.Holes, l.box) {
+		w.fail("a peer repairs other blocks than its own")
+	}
+	given := as.Repair != nil || as.Initial || as.Resume != nil
+	if !a.valued && !given && slices.ContainsFunc(w.actors, func(o *simulated) bool {
+		return o.valued && !o.closed && !o.silent && o.of != nil && w.r.members[o.of.rank] == o.of
+	}) {
+		w.fail("a peer without values gets none")
+	}
+}
+
+// checkSettled checks, when all peers relax again, that they do so in the same epoch, with values, and know the addresses
+// of their neighbours.
+func (w *world) checkSettled() {
+	for _, m := range w.r.members {
+		if m.conn == 0 || !m.valued || !m.ready || m.listens != w.r.epoch {
+			w.fail(fmt.Sprintf("%s does not relax in epoch %d", nameOf(m), w.r.epoch))
+		}
+		a := w.actors[m.conn-1]
+		for _, q := range []int{m.rank - 1, m.rank + 1} {
+			if q >= 0 && q < len(w.r.members) && a.known != nil && a.known[q] != w.r.members[q].control {
+				w.fail(fmt.Sprintf("%s knows address %s of peer %d, which listens at %s", nameOf(m), a.known[q], q, w.r.members[q].control))
+			}
+		}
+	}
 }

@@ -22,6 +22,7 @@ import (
 type world struct {
 	t *testing.T
 	transcript
+	resumed  map[int]rendezvous.Resume // by epoch
 	seed     uint64
 	plan     Plan
 	series   *series // nil for a stationary problem
@@ -197,7 +198,12 @@ func (w *world) handle(o event) {
 		if w.series != nil {
 			o.steps = w.series.known()
 		}
-		w.perform(w.transcript.handle(w.r, w.now, o))
+		active := w.r.active
+		effects := w.transcript.handle(w.r, w.now, o)
+		w.perform(effects)
+		if active && !w.r.active && w.r.failure == nil && w.r.epoch > 0 {
+			w.checkSettled()
+		}
 	}
 }
 
