@@ -11,18 +11,27 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// execute executes the effects of an event in their order, and then those of the answers to them.
+// step handles an event and executes its effects in their order, and then those of the answers to them.
+func (s *shell) step(o event) {
+	if s.series != nil {
+		o.steps = s.series.known()
+	}
+	s.handle(o)
+	if s.observer != nil {
+		s.observer(s.now, &o, s.effects)
+	}
+	s.execute()
+}
+
+// execute executes the effects that were not executed yet in their order, and then those of the answers to them.
 func (s *shell) execute() {
-	for {
-		for _, e := range s.take() {
-			s.perform(e)
-		}
-		if len(s.answers) == 0 {
-			return
-		}
+	for _, e := range s.take() {
+		s.perform(e)
+	}
+	for len(s.answers) > 0 {
 		o := s.answers[0]
 		s.answers = s.answers[1:]
-		s.handle(s.withSteps(o))
+		s.step(o)
 	}
 }
 

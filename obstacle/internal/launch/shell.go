@@ -32,16 +32,17 @@ type shell struct {
 		connection
 		child
 	}
-	answers []event   // to effects
-	looks   []*member // about which the kernel is asked at the next tick
-	retired []*member // lost, or another process runs their parts
-	final   final
-	u       []float64
-	owned   *answerBoxes  // of the blocks in u
-	series  *series       // nil for a stationary problem
-	alloc   sync.Once     // allocates u
-	holes   []problem.Box // boxes of u for which no block arrived
-	solved  atomic.Bool   // the run has ended at its tolerance
+	answers  []event   // to effects
+	looks    []*member // about which the kernel is asked at the next tick
+	retired  []*member // lost, or another process runs their parts
+	final    final
+	u        []float64
+	owned    *answerBoxes                                        // of the blocks in u
+	series   *series                                             // nil for a stationary problem
+	alloc    sync.Once                                           // allocates u
+	holes    []problem.Box                                       // boxes of u for which no block arrived
+	observer func(now time.Duration, o *event, effects []effect) // of tests; nil: none
+	solved   atomic.Bool                                         // the run has ended at its tolerance
 }
 
 // input is an event from another goroutine.
@@ -144,17 +145,8 @@ func (s *shell) monitor() {
 			o.asked = toEnd
 		}
 		s.now = time.Since(s.started)
-		s.handle(s.withSteps(o))
-		s.execute()
+		s.step(o)
 	}
-}
-
-// withSteps adds to an event which ends of time steps have arrived.
-func (s *shell) withSteps(o event) event {
-	if s.series != nil {
-		o.steps = s.series.known()
-	}
-	return o
 }
 
 // observe returns what decisions at a tick need to know.

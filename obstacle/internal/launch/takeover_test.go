@@ -42,7 +42,9 @@ func (s *shell) passSteps() {
 	})
 	s.steps = s.series.known()
 	for ; len(s.answers) > 0; s.answers = s.answers[1:] {
-		s.handle(s.withSteps(s.answers[0]))
+		o := s.answers[0]
+		o.steps = s.series.known()
+		s.handle(o)
 	}
 }
 
