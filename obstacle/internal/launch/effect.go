@@ -57,6 +57,13 @@ type (
 		copies []End
 	}
 
+	// displace drops the ends of time steps that a peer sends, as another one has its place. If back is true, it has the
+	// place again.
+	displace struct {
+		of   *member
+		back bool
+	}
+
 	// restartSteps drops the blocks of incomplete time steps until their peers have begun an epoch. Restarted of an event
 	// is the answer.
 	restartSteps struct{ epoch int }
@@ -119,6 +126,7 @@ func (propose) effect()      {}
 func (look) effect()         {}
 func (beginSteps) effect()   {}
 func (collectSteps) effect() {}
+func (displace) effect()     {}
 func (restartSteps) effect() {}
 func (declareAnew) effect()  {}
 func (passOn) effect()       {}

@@ -90,6 +90,10 @@ func (s *shell) perform(e effect) {
 				s.Log.Warn().Err(err).Int("rank", c.Rank).Msg(unusable)
 			}
 		}
+	case displace:
+		if l := s.links[e.of.conn]; l != nil {
+			l.displaced.Store(!e.back)
+		}
 	case restartSteps:
 		s.series.restart(e.epoch)
 		s.answers = append(s.answers, event{restarted: true})
@@ -146,6 +150,7 @@ func (s *shell) turnDown(e refuse) {
 // forget sends no more messages to a peer. The end of the run waits for its process and connection.
 func (s *shell) forget(m *member) {
 	if l := s.links[m.conn]; l != nil {
+		l.displaced.Store(true)
 		l.finish()
 	}
 	s.retired = append(slices.DeleteFunc(s.retired, s.over), m) // a run may lose many

@@ -116,9 +116,8 @@ func (r *shell) serve(m *member, l *link) {
 		switch msg := msg.(type) {
 		case rendezvous.Listen:
 			at = 0 // of a newer epoch
-			if r.series != nil {
+			if stepAt = 0; r.series != nil && !l.displaced.Load() {
 				r.series.resume(m.rank, msg.Epoch)
-				stepAt = 0
 			}
 			r.emit(input{event: event{of: m, message: msg}})
 		case rendezvous.Captured:
@@ -131,6 +130,8 @@ func (r *shell) serve(m *member, l *link) {
 				if err = r.owned.declare(m.rank, msg.Box); err == nil {
 					r.emit(input{event: event{of: m, message: msg}})
 				}
+			case msg.Stream == rendezvous.StreamStep && l.displaced.Load():
+				err = nil
 			case msg.Stream == rendezvous.StreamStep && stepAt == 0 && r.series != nil:
 				l.blocked.Store(true)
 				err = r.series.declare(m.rank, msg.Box)
@@ -140,6 +141,10 @@ func (r *shell) serve(m *member, l *link) {
 				err = fmt.Errorf("invalid box: %w", err)
 			}
 		case rendezvous.Step:
+			if l.displaced.Load() {
+				stepAt = 0
+				continue
+			}
 			if err = errSeries; r.series != nil {
 				err = r.series.complete(m.rank, msg, stepAt)
 			}
@@ -160,6 +165,8 @@ func (r *shell) serve(m *member, l *link) {
 				}
 				captured, err = blocks.Append(captured, msg.Data), nil
 				r.emit(input{event: event{of: m}}) // it is not silent
+			case msg.Stream == rendezvous.StreamStep && l.displaced.Load():
+				err = nil
 			case msg.Stream == rendezvous.StreamStep && msg.Offset == stepAt && r.series != nil:
 				l.blocked.Store(true)
 				err = r.series.put(m.rank, msg.Offset, msg.Data)

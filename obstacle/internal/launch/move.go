@@ -216,6 +216,7 @@ func (r *run) beginMoves() {
 		if _, known := r.slow[h.place]; !known && r.Parts > 1 {
 			r.slow[h.place] = 1
 		}
+		r.add(displace{of: from})
 		r.seat(to, &to.caller, label)
 		h.at = r.now
 		h.known = r.inTime || r.exact()
@@ -302,6 +303,7 @@ func (r *run) undoMoves() {
 		if to == h.to && to.conn != 0 {
 			r.dismissMoved(to)
 		}
+		r.add(displace{of: h.from, back: true})
 		h.from.since = r.epoch
 		r.members[h.rank] = h.from
 		r.by(h.from, "process of "+h.from.String()+", which still had the block")

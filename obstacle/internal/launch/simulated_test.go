@@ -14,19 +14,20 @@ import (
 // simulated is the other end of a connection.
 type simulated struct {
 	caller
-	child    child
-	of       *member // nil before it has a place
-	queue    []event // of is set when they are delivered
-	control  string
-	epoch    int
-	sweep    uint64
-	valued   bool
-	relaxing bool
-	ends     []int          // time steps of whose ends it has its block
-	known    map[int]string // control addresses of other peers
-	mute     bool           // it ends no step before the leader asks for ends again
-	silent   bool           // its host vanished
-	closed   bool
+	child     child
+	of        *member // nil before it has a place
+	queue     []event // of is set when they are delivered
+	control   string
+	epoch     int
+	sweep     uint64
+	valued    bool
+	relaxing  bool
+	ends      []int          // time steps of whose ends it has its block
+	known     map[int]string // control addresses of other peers
+	mute      bool           // it ends no step before the leader asks for ends again
+	silent    bool           // its host vanished
+	closed    bool
+	displaced bool
 }
 
 // say queues an event of a connection.

@@ -115,6 +115,8 @@ func effectText(e effect) string {
 		return fmt.Sprintf("start a child for %s in seat %d", nameOf(e.of), e.seat)
 	case look:
 		return "look at " + nameOf(e.at)
+	case displace:
+		return fmt.Sprintf("displace %s, back %t", nameOf(e.of), e.back)
 	case disconnect:
 		return "disconnect " + nameOf(e.of)
 	case finish:

@@ -167,6 +167,10 @@ func (w *world) perform(effects []effect) {
 			require.NoError(w.t, w.series.start(0, nil, e.suspended))
 		case collectSteps:
 			w.series.collect(e.first)
+		case displace:
+			if e.of.conn != 0 {
+				w.actors[e.of.conn-1].displaced = !e.back
+			}
 		case restartSteps:
 			w.series.restart(e.epoch)
 			w.answers = append(w.answers, event{restarted: true})
@@ -184,6 +188,8 @@ func (w *world) hangUp(e effect) {
 			a := w.actors[e.of.conn-1]
 			a.closed, a.queue = true, nil
 		}
+	case finish:
+		w.actors[e.of.conn-1].displaced = true
 	case disconnect:
 		a := w.actors[e.of.conn-1]
 		a.end("closed by the leader")
@@ -240,7 +246,7 @@ func (w *world) deliver() bool {
 	if o.of = a.of; o.of == nil { // it has no place: nothing reads what it sends
 		return true
 	}
-	if w.series != nil {
+	if w.series != nil && !a.displaced {
 		w.place(a, &o)
 	}
 	w.handle(o)
@@ -250,7 +256,7 @@ func (w *world) deliver() bool {
 // blocked reports whether there is no room yet for the end of a time step that a peer sends next.
 func (w *world) blocked(a *simulated) bool {
 	_, is := a.queue[0].message.(rendezvous.Step)
-	return is && w.series.next[a.of.rank] > w.series.done+1 && !w.series.suspended[a.of.rank]
+	return is && !a.displaced && w.series.next[a.of.rank] > w.series.done+1 && !w.series.suspended[a.of.rank]
 }
 
 // place does with messages about time steps what a shell does before it hands them over.
@@ -266,7 +272,7 @@ func (w *world) place(a *simulated, o *event) {
 			err = w.series.complete(a.of.rank, m, int64(len(data)))
 		}
 		if err != nil {
-			*o = event{of: a.of, closed: err}
+			w.fail("the end of a time step does not fit: " + err.Error())
 		}
 	}
 }
