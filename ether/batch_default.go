@@ -35,11 +35,11 @@ func (*batch) wake()                                                  {}
 func (*batch) awaitRoom()                                             {}
 func (*batch) hasRoom() bool                                          { return false }
 
-func hasBatch(syscall.RawConn) bool  { return false }
-func hasGSO(syscall.RawConn) bool    { return false }
-func enableGRO(syscall.RawConn) bool { return false }
-func countOverflow(syscall.RawConn)  {}
-func allowFragments(syscall.RawConn) {}
+func hasBatch(syscall.RawConn) bool          { return false }
+func hasGSO(syscall.RawConn) bool            { return false }
+func enableGRO(syscall.RawConn) bool         { return false }
+func countOverflow(syscall.RawConn)          {}
+func setFragmentation(syscall.RawConn, bool) {}
 
 func setReceiveBytes(syscall.RawConn, int) int { return 0 }
 

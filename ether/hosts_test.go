@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -126,23 +127,32 @@ func TestRouteLowersTheFrame(t *testing.T) {
 	require.Equal(t, 9000-28, fixed.Caps(microproto.ModeAsynchronous).MTU, "an MTU that was asked for stays")
 }
 
-// The MTU of the path shrinks without an ICMP message. Routers fragment single frames and those
-// that the kernel segments.
-func TestPathMTUShrinksSilently(t *testing.T) {
+// Routers must not fragment frames: a receiver could join the fragments of two. This holds for single frames and for
+// those that the kernel segments.
+func TestFramesAreNotFragmented(t *testing.T) {
 	lab := netlab.New(t)
-	link := lab.Emulate(lab.Host("a"), lab.Host("b"), netlab.Emulation{Forth: netlab.Conditions{MTU: 1300, Silent: true}})
-	for _, plain := range []bool{false, true} {
+	link := lab.Emulate(lab.Host("a"), lab.Host("b"), netlab.Emulation{Forth: netlab.Conditions{MTU: 1300}})
+	for i, plain := range []bool{false, true} {
+		c := ether.Config{Listen: link.A.IPv4.String(), DisableBatch: plain}
+		a := on(t, link.A.Host, c)
+		c.Listen = link.B.IPv4.String()
+		b := on(t, link.B.Host, c)
+		toB, _ := joinAcross(t, link.A.Host, link.B.Host, a, b)
 		for _, count := range []int{1, 40} {
-			c := ether.Config{Listen: link.A.IPv4.String(), DisableBatch: plain}
-			a := on(t, link.A.Host, c)
-			c.Listen = link.B.IPv4.String()
-			b := on(t, link.B.Host, c)
-			toB, _ := joinAcross(t, link.A.Host, link.B.Host, a, b)
-			run(t, a, b, toB, count, 1472)
+			frames := make([]microproto.Frame, count)
+			for i := range frames {
+				frames[i] = a.Acquire(1472)
+				frames[i].Peer = toB
+			}
+			send(t, a, frames)
 		}
+		await.Until(t, func() bool {
+			return link.Counters(netlab.Forth).Dropped[netlab.TooLarge] == uint64(41*(i+1))
+		}, "the router to drop every long frame")
+		run(t, a, b, toB, 40, 1272) // ICMP messages have no effect on shorter frames
+		require.Zero(t, a.Stats().SendLost, "%v", a.Stats().LastSendError)
 	}
-	require.Zero(t, link.Counters(netlab.Forth).Dropped)
-	require.EqualValues(t, 2*41, link.Counters(netlab.Forth).Fragments)
+	require.Zero(t, link.Counters(netlab.Forth).Fragments)
 }
 
 // On a slow path the send queue fills. Send takes a prefix, Writable reports room, and no frame is

@@ -80,11 +80,16 @@ func enableGRO(raw syscall.RawConn) bool { return setOption(raw, unix.SOL_UDP, u
 // countOverflow enables the count of datagrams that overflowed the receive queue.
 func countOverflow(raw syscall.RawConn) { setOption(raw, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1) }
 
-// allowFragments allows IPv4 routers to fragment frames. The kernel allows it anyway for
-// frames that it segments itself. It would forbid it for single frames, and a path whose MTU
-// shrinks without an ICMP message would drop those alone.
-func allowFragments(raw syscall.RawConn) {
-	setOption(raw, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT)
+// setFragmentation allows or forbids IPv4 fragments of frames. Frames of one segmented datagram and those of the next have
+// overlapping IP identifications, so that a receiver may join fragments of two frames (RFC 4963), and the UDP checksum
+// accepts one in 65,536 of them. IP_PMTUDISC_PROBE sets DF on every packet, and leaves it to sessions to find the MTU of
+// the path (RFC 8899).
+func setFragmentation(raw syscall.RawConn, allowed bool) {
+	value := unix.IP_PMTUDISC_PROBE
+	if allowed {
+		value = unix.IP_PMTUDISC_DONT
+	}
+	setOption(raw, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, value)
 }
 
 // setReceiveBytes requests a receive queue of that many bytes and returns the size granted, which includes the

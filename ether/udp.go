@@ -103,18 +103,17 @@ func (l *Link) setUp() error {
 	l.inet4 = bound.Addr().Is4()
 	l.local = netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port())
 	l.peers.Store(&peerTable{})
-	mtu := l.config.MTU
-	if mtu == 0 {
-		if mtu, err = interfaceMTU(l.local.Addr()); err != nil {
-			return err
-		}
+	own, err := interfaceMTU(l.local.Addr())
+	if err != nil && l.config.MTU == 0 {
+		return err
 	}
+	mtu := cmp.Or(l.config.MTU, own)
+	setFragmentation(raw, mtu > own) // a packet larger than the interface's MTU must be fragmented
 	l.frameSize.Store(int64(frameBytes(mtu, !l.inet4)))
 	l.receiveBytes = setReceiveBytes(raw, l.config.SocketBytes)
 	l.queue.least, l.queue.most = min(minSendBytes, l.config.SocketBytes), l.config.SocketBytes
 	l.queue.bytes = l.queue.least
 	l.sendBytes.Store(int64(setSendBytes(raw, l.queue.bytes)))
-	allowFragments(raw)
 	if !l.config.DisableBatch && hasBatch(raw) {
 		l.gso.Store(!l.config.DisableGSO && hasGSO(raw))
 		l.gro = !l.config.DisableGRO && enableGRO(raw)

@@ -72,9 +72,11 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(asProgram) {
 	case asItIs:
 		limitFiles()
+		mountHanging()
 		os.Exit(obstacle.Main(gated()))
 	case quickly:
 		limitFiles()
+		mountHanging()
 		os.Exit(cli.MainWith(context.Background(), quickIdentity, os.Args[1:], gated(), os.Stdin, os.Stdout, os.Stderr))
 	}
 	// Parallel tests mostly wait for timeouts and links: run more of them than there are processors.

@@ -177,7 +177,7 @@ func (p *peer) markUp() {
 		p.evidence.RTT = min(p.measurement.Min(), p.peerMin)
 	}
 	p.finding = path.Locate(p.evidence)
-	p.OneHost = p.finding.Locality <= SameHost
+	p.OneHost, p.RTT = p.finding.Locality <= SameHost, p.measurement.Min()
 	p.node.associations.MarkUp(p.Peer)
 }
 

@@ -65,6 +65,27 @@ func TestBaseCarriesNothing(t *testing.T) {
 	}
 }
 
+// Before a session has measured the round trip, that of the control channel counts: frames on a long path have not arrived yet.
+func TestBaseOfALongPath(t *testing.T) {
+	d := quietTwoNodes(1, ms)
+	d.cables = &[2]cable{}
+	d.start(microproto.ModeSynchronous, func(i int, c *NodeConfig) {
+		c.PeerTimeout, c.Heartbeat = time.Minute, time.Second
+		c.Rails[1].Standby, c.Rails[1].Synchronous = true, true
+		c.Cluster = []string{"one", "other"}[i]
+		c.Monitor.RailDwell = time.Second
+	})
+	d.gaps(time.Second)
+	for _, e := range d.ends {
+		e.n.peers[0].RTT = 3 * time.Second
+	}
+	d.block([]int{0, 1}, true)
+	d.gaps(7 * time.Second)
+	require.False(t, d.ends[0].n.peers[0].paths.Base.Down())
+	d.gaps(3 * time.Second)
+	require.True(t, d.ends[0].n.peers[0].paths.Base.Down())
+}
+
 func (d *twoNodes) info(end int) SessionInfo {
 	info, err := d.ends[end].n.Info(d.ends[end].id)
 	if err != nil {

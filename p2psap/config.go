@@ -71,7 +71,7 @@ type NodeConfig struct {
 
 	PeerTimeout time.Duration // a peer silent for longer is lost (default 10 s)
 	Heartbeat   time.Duration // default PeerTimeout/8, at most 1 s
-	Handshake   time.Duration // for a connection to say hello (default 5 s)
+	Handshake   time.Duration // for a connection to say hello (default: DefaultHandshake)
 	Linger      time.Duration // for the last transfers of a session that is closed (default 2 s)
 	Monitor     MonitorConfig // when the composition follows what is measured
 	Limits      Limits
@@ -84,6 +84,12 @@ const (
 	minReceiveBytes = 64 << 10
 	messageCost     = 64 // of a message in the receiver's queue, beside its payload
 )
+
+// DefaultHandshake returns the default of NodeConfig.Handshake: 10 s, or the peer time-out if that is longer, and at most a
+// minute. TLS and the proofs take two round trips.
+func DefaultHandshake(peerTimeout time.Duration) time.Duration {
+	return min(max(peerTimeout, 10*time.Second), time.Minute)
+}
 
 // check refuses configurations that cannot work and fills defaults in. The error names the field.
 func (c *NodeConfig) check() error {
@@ -118,7 +124,7 @@ func (c *NodeConfig) check() error {
 		return fmt.Errorf("p2psap: a heartbeat every %v is too rare for a peer time-out of %v: at most half of it",
 			c.Heartbeat, c.PeerTimeout)
 	}
-	defaultTo(&c.Handshake, 5*time.Second)
+	defaultTo(&c.Handshake, DefaultHandshake(c.PeerTimeout))
 	defaultTo(&c.Linger, 2*time.Second)
 	c.Limits.withDefaults()
 	return nil

@@ -190,7 +190,8 @@ func (n *Node) receiveHeartbeat(now microproto.Instant, p *peer, h *control.Hear
 	if p.frames.first.heard(h) {
 		n.shortenFrames(now, p)
 	}
-	probes := p.paths.HeardBase(now, n.config.Heartbeat, p.metrics.RTT, p.frames.sent.Total(), h.Total())
+	rtt := max(p.metrics.RTT, p.RTT) // no session may have measured any yet
+	probes := p.paths.HeardBase(now, n.config.Heartbeat, rtt, p.frames.sent.Total(), h.Total())
 	if !first {
 		p.frames.measureLoss(now, n.config.Heartbeat, *h, &p.metrics.Loss)
 	}
@@ -200,7 +201,7 @@ func (n *Node) receiveHeartbeat(now microproto.Instant, p *peer, h *control.Hear
 		}
 		n.reschedule = true
 	}
-	apart := max(time.Duration(reportBeats*float64(n.config.Heartbeat)), 2*p.metrics.RTT)
+	apart := max(time.Duration(reportBeats*float64(n.config.Heartbeat)), 2*rtt)
 	if !n.config.Monitor.Off && p.frames.beat {
 		p.frames.beat = false
 		lost, suspect := p.frames.report(now, apart, *h)

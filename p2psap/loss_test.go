@@ -139,7 +139,7 @@ func TestUnauthenticatedConnections(t *testing.T) {
 	a.Control(w.now, 100, []byte("GET / HTTP/1.1\r\n\r\n"))
 	require.Len(t, a.associations.Conns, 63)
 	require.Equal(t, uint64(1), a.Counters().ControlMalformed)
-	w.run(6 * time.Second)
+	w.run(DefaultHandshake(0) + time.Second)
 	require.Empty(t, a.associations.Conns)
 	hangups := 0
 	for _, o := range a.Drain(nil) {

@@ -33,11 +33,13 @@ func ExampleSolve() {
 	}
 	fmt.Println(s.Reason)
 	fmt.Printf("in contact at %d of %d points\n", s.Evaluation.ContactPoints, len(s.U))
-	fmt.Printf("value at the centre: %.4f\n", s.U[len(s.U)/2])
+	fmt.Printf("value at the centre: %.4f\n", s.At(problem.Point{0.5, 0.5}))
+	fmt.Printf("on the boundary: %.4f\n", s.At(problem.Point{0, 0.25}))
 	// Output:
 	// converged
 	// in contact at 45 of 225 points
 	// value at the centre: 0.5000
+	// on the boundary: 0.0000
 }
 
 // Two peers of this process iterate asynchronously and exchange halos over the loopback interface.

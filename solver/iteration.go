@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/runner"
@@ -20,7 +19,7 @@ type Iteration struct {
 	Tolerance float64           // relative residual ‖x − F(x)‖₂; with 0 it is DefaultTolerance
 	MaxSweeps iterate.Iteration // of each peer; 0 means no bound
 	MaxTime   time.Duration     // 0 means no bound
-	Log       zerolog.Logger    // the zero value logs nothing
+	Log       *slog.Logger      // nil logs nothing
 }
 
 // Iterated is the result of Iterate.

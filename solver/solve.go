@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"math"
 	"runtime"
 	"sync"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -62,7 +62,7 @@ type Options struct {
 	// Step, unless nil, is called at the end of every time step with the values of the whole grid, with At with those
 	// of this peer's box. Calls do not overlap. u is valid during the call. An error ends the run.
 	Step func(s iterate.StepResult, u []float64) error
-	Log  zerolog.Logger // the zero value logs nothing
+	Log  *slog.Logger // nil logs nothing
 
 	choice Choice
 }
@@ -90,11 +90,22 @@ type Solution struct {
 	Choice     Choice            // the method that was chosen; zero if Options names one
 	Peers      []runner.Result   // by rank; with Options.At only this peer
 	Partition  problem.Partition // at the start
+
+	problem *problem.Problem
+}
+
+// At returns the value at a point of the domain; see problem.Problem.Interpolate. With Options.At, which yields a part of the
+// grid, it is NaN.
+func (s *Solution) At(q problem.Point) float64 {
+	if s.problem == nil || len(s.U) != s.problem.Points() {
+		return math.NaN()
+	}
+	return s.problem.Interpolate(s.U, q)
 }
 
 // Solve solves an obstacle problem. It returns when the residual meets the tolerance, when a bound of the
 // options is reached, or when ctx ends. In the last two cases the best iterate is returned with an
-// error that wraps ErrNotConverged. Other errors are returned without a solution. Solve does not keep p.
+// error that wraps ErrNotConverged. Other errors are returned without a solution. The solution keeps p.
 // The functions of the problem are called by several goroutines at the same time.
 func Solve(ctx context.Context, p *problem.Problem, o Options) (*Solution, error) {
 	c, err := o.prepare(p)
@@ -288,7 +299,7 @@ func (s *solving) all() (*Solution, error) {
 	p := s.c.Problem
 	out := &Solution{
 		U: make([]float64, p.Points()), Box: problem.Box{Hi: p.N},
-		Peers: make([]runner.Result, s.c.Partition.Peers()), Partition: s.c.Partition, Choice: s.o.choice,
+		Peers: make([]runner.Result, s.c.Partition.Peers()), Partition: s.c.Partition, Choice: s.o.choice, problem: p,
 	}
 	if s.o.Step != nil {
 		s.steps = map[int]*assembly{}

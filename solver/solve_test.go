@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
@@ -212,7 +211,7 @@ func TestSolveRefusesProblems(t *testing.T) {
 func TestSolveAtTwoNodes(t *testing.T) {
 	p := solvertest.Membrane([3]int{9, 9, 9}, 3)
 	names := []string{"a", "b"}
-	nodes, err := listen(names, zerolog.Nop())
+	nodes, err := listen(names, nil)
 	for _, n := range nodes {
 		defer n.Close()
 	}

@@ -3,10 +3,9 @@ package solver
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"sync"
-
-	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
@@ -19,7 +18,7 @@ import (
 // together runs all peers in this process, each in a goroutine over its own node on the loopback
 // interface. The first error ends the other peers. A single peer has no node. The context of run, setup, ends
 // with the first error, and not with ctx.
-func together(ctx context.Context, peers int, links func(iterate.Rank) []iterate.Link, log zerolog.Logger,
+func together(ctx context.Context, peers int, links func(iterate.Rank) []iterate.Link, log *slog.Logger,
 	run func(setup context.Context, r iterate.Rank, node runner.Node, names []string) error) error {
 	names := make([]string, peers)
 	for r := range names {
@@ -62,7 +61,7 @@ func together(ctx context.Context, peers int, links func(iterate.Rank) []iterate
 }
 
 // listen opens a node for every name. A fresh shared key authenticates them to each other.
-func listen(names []string, log zerolog.Logger) ([]*driver.Node, error) {
+func listen(names []string, log *slog.Logger) ([]*driver.Node, error) {
 	key := driver.NewKey()
 	var nodes []*driver.Node
 	loopback, err := driver.Loopback()

@@ -26,8 +26,8 @@ var topLevel = []string{
 // topFiles are the files that the root may hold, besides those that .gitignore names by suffix or name. .git is a file
 // in a further worktree.
 var topFiles = []string{
-	".dockerignore", ".git", ".gitignore", ".golangci.yml", "CHANGELOG.md", "Dockerfile", "LICENSE", "Makefile",
-	"README.md", "go.mod", "go.sum",
+	".dockerignore", ".git", ".gitignore", ".golangci.yml", "CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", "LICENSE",
+	"Makefile", "README.md", "SECURITY.md", "go.mod", "go.sum",
 }
 
 // checkRoot reports files at the root that have no place there, such as an output of a run that was committed.

@@ -69,9 +69,6 @@ func (s *session) received(a p2psap.Arrival, err error, waits bool) (p2psap.Arri
 	return a, err
 }
 
-// Unread implements exchange.Session.
-func (s *session) Unread() bool { return s.h.Node.Unread(s.id) > 0 }
-
 // Reserve implements exchange.Session.
 func (s *session) Reserve(tag p2psap.Tag, n int) []byte { return s.h.Node.Reserve(s.id, tag, n) }
 

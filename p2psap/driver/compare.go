@@ -54,8 +54,8 @@ func (n *Node) compare(peer string, network p2psap.Network) {
 	if err != nil && c.Base == 0 {
 		c = p2psap.Comparison{Failed: true}
 	}
-	n.log.Info().Err(err).Str("peer", peer).Stringer("network", network).Bool("faster", c.Faster).Msg(
-		c.Describe(n.core.BaseNetwork(), network))
+	n.log.Info(c.Describe(n.core.BaseNetwork(), network),
+		cause(err), "peer", peer, "network", network.String(), "faster", c.Faster)
 	n.mu.Lock()
 	defer n.unlock()
 	delete(n.comparing, peer)

@@ -6,12 +6,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"syscall"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -51,20 +50,20 @@ type Config struct {
 	// 200 µs; negative: it does not poll.
 	BusyPoll  time.Duration
 	Linger    time.Duration        // bounds the wait for last transfers when closing; 0: 2 s
-	Handshake time.Duration        // for a control connection to say hello; 0: 5 s
+	Handshake time.Duration        // for a control connection to say hello; 0: p2psap.DefaultHandshake
 	Monitor   p2psap.MonitorConfig // when a composition follows what is measured
 	Limits    p2psap.Limits
 	// Seed is the seed of the micro-protocols' random numbers; 0: from the system. Session numbers, ports, keys
 	// and the node's incarnation always come from the system.
 	Seed   uint64
-	Log    zerolog.Logger // its zero value logs nothing
+	Log    *slog.Logger // nil logs nothing
 	Tracer microproto.Tracer
 	Trace  *trace.Ring // takes the records of the node; nil: none. See Node.Snapshot
 }
 
 // core fills defaults in and returns the configuration of the core.
 func (c *Config) core() (p2psap.NodeConfig, error) {
-	c.Handshake, c.Linger = cmp.Or(c.Handshake, 5*time.Second), cmp.Or(c.Linger, 2*time.Second)
+	c.Handshake, c.Linger = cmp.Or(c.Handshake, p2psap.DefaultHandshake(c.PeerTimeout)), cmp.Or(c.Linger, 2*time.Second)
 	c.Limits.PendingHellos = cmp.Or(c.Limits.PendingHellos, 64)
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)

@@ -105,7 +105,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if stop(); err == nil {
 			return c, nil
 		}
-		l.node.log.Warn().Str("peer", peer).Str("session", o.Name).Err(err).Msg("stream not accepted")
+		l.node.log.Warn("stream not accepted", "peer", peer, "session", o.Name, "error", err)
 	}
 }
 

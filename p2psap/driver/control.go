@@ -18,7 +18,6 @@ const (
 	controlQueue = 1024                   // messages waiting to be written
 	controlWrite = 5 * time.Second        // for one write
 	controlDrain = 300 * time.Millisecond // for the other end to close too
-	dialTimeout  = 5 * time.Second
 )
 
 // connection is one control connection: a reader and a writer.
@@ -41,7 +40,7 @@ func (n *Node) accept() {
 		}
 		if err != nil {
 			// Most likely no file descriptor is free, which may pass.
-			n.log.Warn().Err(err).Msg("control connection not accepted")
+			n.log.Warn("control connection not accepted", "error", err)
 			select {
 			case <-n.dialling.Done():
 				return
@@ -61,7 +60,13 @@ func (n *Node) accept() {
 
 func (n *Node) dial(peer string, addrs []string) {
 	defer n.running.Done()
-	conn, err := DialAny(n.dialling, dialTimeout, addrs)
+	begin := time.Now()
+	conn, err := DialAny(n.dialling, n.config.Handshake, addrs)
+	if err == nil {
+		n.mu.Lock()
+		n.firstTrips[peer] = time.Since(begin)
+		n.mu.Unlock()
+	}
 	if err == nil && n.config.Identity != nil {
 		tcp := conn
 		if conn, err = n.runHandshake(n.config.Identity.Client, tcp); err != nil {

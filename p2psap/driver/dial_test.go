@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"net"
+	"net/netip"
 	"syscall"
 	"testing"
 	"time"
@@ -29,8 +30,24 @@ func TestDialAny(t *testing.T) {
 	}
 	_, err = DialAny(context.Background(), time.Minute, []string{refuses, refuses})
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.Equal(t, []string{refuses, refuses}, Refused(err))
 	_, err = DialAny(context.Background(), time.Minute, []string{refuses, "a name of no host:1"})
 	require.NotErrorIs(t, err, syscall.ECONNREFUSED, "a process may listen at the other address")
+	require.Equal(t, []string{refuses}, Refused(err))
+	require.Empty(t, Refused(nil))
 	_, err = DialAny(context.Background(), time.Minute, nil)
 	require.ErrorContains(t, err, "no address")
+}
+
+// A neighbour is in a network of this host, and not this host.
+func TestNeighbour(t *testing.T) {
+	own := []netip.Prefix{netip.MustParsePrefix("10.0.1.2/24"), netip.MustParsePrefix("172.17.0.1/16"), netip.MustParsePrefix("fd00::2/64")}
+	for at, want := range map[string]bool{
+		"10.0.1.1": true, "10.0.1.2": false, "10.0.2.1": false, "172.17.0.1": false, "172.17.9.9": true, "fd00::1": true, "fd00::2": false,
+		"fd01::1": false,
+	} {
+		require.Equal(t, want, neighbour(netip.MustParseAddr(at), own), at)
+	}
+	require.False(t, Neighbour("127.0.0.1:80"))
+	require.False(t, Neighbour("no address"))
 }

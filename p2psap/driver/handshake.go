@@ -31,8 +31,7 @@ func (n *Node) handshake(tcp net.Conn) {
 		default:
 			n.stats.HandshakesRefused++
 		}
-		n.log.Debug().Stringer("from", tcp.RemoteAddr()).Err(Explain(err)).
-			Msg("control connection refused")
+		n.log.Debug("control connection refused", "from", tcp.RemoteAddr().String(), cause(Explain(err)))
 		_ = tcp.Close()
 	}()
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"runtime"
@@ -16,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/ether"
@@ -166,7 +166,7 @@ func TestPlainNodeLogsAWarning(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		var said bytes.Buffer
 		n := start(t, "a", func(c *Config) {
-			c.Log = zerolog.New(&said)
+			c.Log = slog.New(slog.NewTextHandler(&said, nil))
 			if !plain {
 				c.Identity = identity(t, theKey)
 			}
@@ -356,6 +356,7 @@ func TestUnauthenticatedDialler(t *testing.T) {
 	}()
 	err = connectOnce(t, a, "B", l.Addr())
 	require.ErrorContains(t, err, "does not speak TLS")
+	require.ErrorContains(t, err, "the first round trip to it took")
 }
 
 // connectOnce connects until the first attempt has failed.

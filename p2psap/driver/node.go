@@ -1,15 +1,15 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -21,7 +21,7 @@ const NoTimeout = time.Duration(1<<63 - 1)
 // Node is a peer in real time. Its methods may be called from any goroutine.
 type Node struct {
 	config    Config
-	log       zerolog.Logger
+	log       *slog.Logger
 	start     time.Time
 	listener  net.Listener
 	alarm     *alarm
@@ -41,7 +41,8 @@ type Node struct {
 	sockets    map[p2psap.SessionID]*Socket
 	lastConn   p2psap.ConnID
 	dialErrs   map[string]error
-	comparing  map[string]bool // peers to which rails are being compared
+	firstTrips map[string]time.Duration // of TCP, by peer
+	comparing  map[string]bool          // peers to which rails are being compared
 	outputs    []p2psap.Output
 	armed      microproto.Instant // the alarm is set for
 	closing    bool               // Close was called
@@ -67,6 +68,14 @@ type Node struct {
 	polling       atomic.Bool  // a call receives
 	awaitingSince atomic.Int64 // it has waited at the link since that Instant; 0: it does not
 	dueAt         atomic.Int64 // the core's Deadline, an Instant
+}
+
+// cause returns the attribute of an error; an empty one, which handlers leave out, if there is none.
+func cause(err error) slog.Attr {
+	if err == nil {
+		return slog.Attr{}
+	}
+	return slog.Any("error", err)
 }
 
 // Stats counts what the driver saw. See p2psap.NodeCounters for what the core refused.
@@ -96,11 +105,12 @@ func New(c Config) (*Node, error) {
 		return fail(err)
 	}
 	n := &Node{
-		config: c, log: c.Log.With().Str("node", c.Name).Logger(), start: time.Now(), done: make(chan struct{}),
+		config: c, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)).With("node", c.Name), start: time.Now(), done: make(chan struct{}),
 		armed: microproto.Never, flushBy: microproto.Never, pending: NewPending(c.Limits.PendingHellos),
 		conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
-		comparing: map[string]bool{},
-		drainTime: controlDrain, compareTime: compareTime, compareNow: time.Now,
+		firstTrips: map[string]time.Duration{},
+		comparing:  map[string]bool{},
+		drainTime:  controlDrain, compareTime: compareTime, compareNow: time.Now,
 	}
 	cc.SameHost = n.sameHost
 	if n.core, err = p2psap.NewNode(cc); err != nil {
@@ -114,9 +124,8 @@ func New(c Config) (*Node, error) {
 		return fail(err)
 	}
 	if c.Plain {
-		n.log.Warn().Stringer("control", n.listener.Addr()).
-			Msg("this node is unprotected (Plain): whoever reaches its ports can take part in the run, " +
-				"read and change what it sends")
+		n.log.Warn("this node is unprotected (Plain): whoever reaches its ports can take part in the run, "+
+			"read and change what it sends", "control", n.listener.Addr().String())
 	}
 	n.addRails()
 	n.initPoll()
@@ -247,6 +256,9 @@ func (n *Node) Connect(ctx context.Context, peer, addr string) error {
 			if failed := n.dialErrs[peer]; failed != nil {
 				last = failed
 			}
+			if trip := n.firstTrips[peer]; trip > 0 {
+				err = fmt.Errorf("%w; the first round trip to it took %v", err, trip.Round(10*time.Microsecond))
+			}
 			if last != nil {
 				return fmt.Errorf("driver: connect to peer %q at %s: %w (last attempt: %w)", peer, addr, err, last)
 			}
@@ -308,6 +320,7 @@ func (n *Node) Disconnect(peer string) error {
 		n.lost, n.lostPeer = nil, ""
 	}
 	delete(n.dialErrs, peer)
+	delete(n.firstTrips, peer)
 	n.progress.signalAll()
 	return n.core.Disconnect(n.now(), peer)
 }

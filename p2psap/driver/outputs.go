@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -21,13 +22,12 @@ func (n *Node) carryOut(o *p2psap.Output) {
 		}
 	case p2psap.OutDisconnect:
 		if c := n.conns[o.Conn]; c != nil {
-			n.log.Debug().Uint64("connection", uint64(o.Conn)).Err(o.Err).
-				Msg("control connection closed")
+			n.log.Debug("control connection closed", "connection", uint64(o.Conn), cause(o.Err))
 			n.hangup(c)
 		}
 	case p2psap.OutActivity:
 		if s := n.sockets[o.Session]; s != nil {
-			s.waiters.signalAll()
+			s.changed()
 		}
 		n.signalActivity()
 	case p2psap.OutOpened, p2psap.OutEnded, p2psap.OutAdapted:
@@ -55,15 +55,14 @@ func (n *Node) reportPeer(o *p2psap.Output) {
 	switch o.Kind {
 	case p2psap.OutPeerUp:
 		f := n.core.Finding(o.Peer)
-		n.log.Info().Str("peer", o.Peer).Stringer("locality", f.Locality).
-			Str("why", f.Reason).Dur("rtt", f.RTT).Msg("peer connected")
+		n.log.Info("peer connected", "peer", o.Peer, "locality", f.Locality.String(), "why", f.Reason, "rtt", f.RTT)
 		n.startComparison(o.Peer)
 	case p2psap.OutPeerRefused:
-		n.log.Warn().Str("peer", o.Peer).Err(o.Err).Msg("peer refused")
+		n.log.Warn("peer refused", "peer", o.Peer, cause(o.Err))
 	case p2psap.OutPeerClosed:
-		n.log.Info().Str("peer", o.Peer).Msg("peer said goodbye")
+		n.log.Info("peer said goodbye", "peer", o.Peer)
 	case p2psap.OutPeerLost:
-		n.log.Error().Str("peer", o.Peer).Err(o.Err).Msg("peer lost")
+		n.log.Error("peer lost", "peer", o.Peer, cause(o.Err))
 		if n.lost == nil {
 			n.lost, n.lostPeer = o.Err, o.Peer
 		}
@@ -75,28 +74,26 @@ func (n *Node) reportPeer(o *p2psap.Output) {
 // reportSession logs a change of a session's state and wakes the calls that wait for it.
 func (n *Node) reportSession(s *Socket, o *p2psap.Output) {
 	s.updateInfo()
-	s.waiters.signalAll()
+	s.changed()
 	i := &s.info
 	switch o.Kind {
 	case p2psap.OutOpened:
 		if strings.HasPrefix(i.Name, p2psap.ReservedName) {
 			return
 		}
-		n.log.Info().Str("session", i.Name).Str("peer", o.Peer).
-			Stringer("mode", i.Conditions.Mode).Stringer("locality", i.Conditions.Locality).Str("why", i.LocalityReason).
-			Dur("rtt", i.RTT).Strs("composition", i.Composition).Strs("protection", i.Protection).
-			Uint8("epoch", i.Epoch).Int("segment.bytes", i.SegmentSize).Msg("session open")
+		n.log.Info("session open", "session", i.Name, "peer", o.Peer,
+			"mode", i.Conditions.Mode.String(), "locality", i.Conditions.Locality.String(), "why", i.LocalityReason,
+			"rtt", i.RTT, "composition", i.Composition, "protection", i.Protection,
+			"epoch", i.Epoch, "segment.bytes", i.SegmentSize)
 	case p2psap.OutAdapted:
-		event := n.log.Info()
+		level := slog.LevelInfo
 		if o.Err != nil {
-			event = n.log.Warn().Err(o.Err)
+			level = slog.LevelWarn
 		}
-		event.Str("session", i.Name).Str("peer", o.Peer).
-			Stringer("mode", i.Conditions.Mode).Strs("composition", i.Composition).Uint8("epoch", i.Epoch).
-			Dur("pause", i.LastPause).Msg("session adapted")
+		n.log.Log(context.Background(), level, "session adapted", cause(o.Err), "session", i.Name, "peer", o.Peer,
+			"mode", i.Conditions.Mode.String(), "composition", i.Composition, "epoch", i.Epoch, "pause", i.LastPause)
 	case p2psap.OutEnded:
-		n.log.Debug().Str("session", i.Name).Str("peer", o.Peer).AnErr("why", o.Err).
-			Msg("session ended")
+		n.log.Debug("session ended", "session", i.Name, "peer", o.Peer, cause(o.Err))
 		n.progress.signalAll()
 		n.signalActivity()
 		if s.abandoned {

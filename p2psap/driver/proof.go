@@ -135,15 +135,21 @@ func (i *Identity) Client(ctx context.Context, c net.Conn) (*tls.Conn, error) {
 	})
 }
 
-// within runs the TLS handshake and then the exchange of proofs, both within the time of ctx.
+// within runs the TLS handshake and then the exchange of proofs, both within the time of ctx. It leaves the connection open,
+// whose state may say why the time was too short.
 func within(ctx context.Context, t *tls.Conn, exchange func() error) error {
-	if err := t.HandshakeContext(ctx); err != nil {
-		return err
-	}
 	stop := context.AfterFunc(ctx, func() { _ = t.SetDeadline(time.Unix(1, 0)) })
-	err := exchange()
-	if !stop() {
-		return errors.Join(context.Cause(ctx), err)
+	err := t.HandshakeContext(context.WithoutCancel(ctx))
+	if err == nil {
+		err = exchange()
+	}
+	if late := !stop(); late && err == nil {
+		return context.Cause(ctx)
+	} else if late {
+		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+	}
+	if why := unacknowledged(t.NetConn()); err != nil && why != "" {
+		return fmt.Errorf("%w: %s", err, why)
 	}
 	return err
 }

@@ -1,14 +1,14 @@
 package driver
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -184,7 +184,7 @@ func (p *railPort) receive() {
 			continue
 		}
 		if !errors.Is(err, net.ErrClosed) {
-			n.log.Error().Err(err).Stringer("network", n.config.Rails[p.number].Network).Msg("link receiver stopped")
+			n.log.Error("link receiver stopped", "error", err, "network", n.config.Rails[p.number].Network.String())
 			n.mu.Lock()
 			n.core.RailEvent(n.now(), p.number, microproto.LinkEvent{Err: err})
 			n.unlock()
@@ -239,25 +239,25 @@ func (n *Node) input(now microproto.Instant, p *railPort, frames []microproto.Fr
 }
 
 func (n *Node) logRail(o *p2psap.Output) {
-	level, what := zerolog.InfoLevel, "rail up"
+	level, what := slog.LevelInfo, "rail up"
 	if o.Err != nil {
 		what = "rail down"
 		// Shared memory goes down when the other process ends. That is reported as a lost peer.
 		if o.Network != p2psap.SharedMemory && o.Network != p2psap.Memory {
-			level = zerolog.WarnLevel
+			level = slog.LevelWarn
 		}
 	}
-	n.log.WithLevel(level).Err(o.Err).Str("peer", o.Peer).Stringer("network", o.Network).Msg(what)
+	n.log.Log(context.Background(), level, what, cause(o.Err), "peer", o.Peer, "network", o.Network.String())
 }
 
 // logRoute logs over which of several cables frames go.
 func (n *Node) logRoute(o *p2psap.Output) {
-	level := zerolog.InfoLevel
+	level := slog.LevelInfo
 	if o.Err != nil {
-		level = zerolog.WarnLevel
+		level = slog.LevelWarn
 	}
-	n.log.WithLevel(level).Err(o.Err).Str("peer", o.Peer).Stringer("network", o.Network).Str("route", o.Route).
-		Msg("cables to the peer")
+	n.log.Log(context.Background(), level, "cables to the peer", cause(o.Err), "peer", o.Peer,
+		"network", o.Network.String(), "route", o.Route)
 }
 
 // Rails describes the rails to a peer as p2psap.Node.Rails does; nil if the two have none in common beside the base rail,

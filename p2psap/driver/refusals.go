@@ -1,5 +1,7 @@
 package driver
 
+import "log/slog"
+
 // Refusal counts what was refused for one reason.
 type Refusal struct {
 	Reason string
@@ -41,14 +43,12 @@ func (s *Stats) Refusals() []Refusal {
 func (n *Node) logRefusals() {
 	s := n.Stats()
 	suspicious := false
-	e := n.log.Warn()
+	var counts []any
 	for _, r := range s.Refusals() {
-		e = e.Uint64(r.Reason, r.Count)
+		counts = append(counts, slog.Uint64(r.Reason, r.Count))
 		suspicious = suspicious || r.Suspicious
 	}
 	if suspicious {
-		e.Msg("refused what did not come from a peer of this run")
-	} else {
-		e.Discard().Send()
+		n.log.Warn("refused what did not come from a peer of this run", counts...)
 	}
 }

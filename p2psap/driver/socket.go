@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -13,8 +14,9 @@ import (
 
 // Socket is one end of a session. It implements p2psap.Socket; docs/sockets.md states the rules.
 type Socket struct {
-	node *Node
-	id   p2psap.SessionID
+	node     *Node
+	id       p2psap.SessionID
+	activity atomic.Uint64
 
 	// Guarded by the node's lock.
 	waiters   waiters
@@ -89,6 +91,16 @@ func (s *Socket) TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psa
 	}
 	t, err := n.core.Send(n.now(), s.id, tag, label, data)
 	return t, s.userError(err)
+}
+
+// Activity returns a number that changes when a message has arrived, a transfer was accepted, or the session has changed
+// or ended. It takes no lock.
+func (s *Socket) Activity() uint64 { return s.activity.Load() }
+
+// changed records activity and wakes the calls that wait for it. The node's lock is held.
+func (s *Socket) changed() {
+	s.activity.Add(1)
+	s.waiters.signalAll()
 }
 
 // Reserve implements p2psap.Socket.

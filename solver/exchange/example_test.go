@@ -61,7 +61,6 @@ func (s *session) View(tag p2psap.Tag, v *p2psap.View, waits bool) (p2psap.Arriv
 	return a, err
 }
 
-func (s *session) Unread() bool                           { return len(s.arrived) > 0 }
 func (s *session) Accepted(p2psap.Transfer) (bool, error) { return true, nil }
 func (s *session) Adapt(microproto.Mode) error            { return nil }
 func (s *session) Adapted() (bool, error)                 { return true, nil }

@@ -27,8 +27,6 @@ type Session interface {
 	Receive(slot *p2psap.Slot, waits bool) (p2psap.Arrival, error)
 	// View sets v to the oldest message of a tag, or in asynchronous mode to the newest value.
 	View(tag p2psap.Tag, v *p2psap.View, waits bool) (p2psap.Arrival, error)
-	// Unread reports whether Receive would return a message now. It may return false if Config.Pump calls TouchAll.
-	Unread() bool
 	// Reserve returns n bytes of the network's memory for the next message of a tag, which Send then does not copy; nil:
 	// there is none. In asynchronous mode the message may be sent again until the next Reserve.
 	Reserve(tag p2psap.Tag, n int) []byte
@@ -70,8 +68,8 @@ type Config struct {
 	// Memory lends the buffers of faces. If it is nil, faces are packed into memory of the network, or else into two
 	// buffers for the whole run. Repeat sends faces again only then.
 	Memory Memory
-	// Pump, if not nil, is called at the beginning of every Poll. It calls TouchAll unless the
-	// shell reports arrivals by Touch. Its error ends the run.
+	// Pump, if not nil, is called at the beginning of every Poll, before the sessions are read that Touch has named. Its
+	// error ends the run.
 	Pump func() error
 	// Survive makes a neighbour no error that is lost, that has closed its sessions without a verdict, or whose messages
 	// no peer of this run sends. The peer then relaxes or waits until its shell ends the exchange.

@@ -114,7 +114,6 @@ func (l *line) View(tag p2psap.Tag, v *p2psap.View, waits bool) (p2psap.Arrival,
 	return a, err
 }
 
-func (l *line) Unread() bool                             { return len(l.queue) > 0 }
 func (l *line) Accepted(t p2psap.Transfer) (bool, error) { return l.accepted >= t, nil }
 func (l *line) Adapted() (bool, error)                   { return l.adapted, nil }
 

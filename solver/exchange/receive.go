@@ -95,7 +95,7 @@ func (x *Exchange) pollFaces(now time.Duration, n *Neighbour, waits bool) (news 
 			}
 		}
 	}
-	n.haloNews = news && n.Halo.Unread()
+	n.haloNews = news // another message of a tag may follow
 	return news, nil
 }
 

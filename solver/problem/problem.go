@@ -132,6 +132,36 @@ func (p *Problem) ValueAt(u []float64, idx [3]int) float64 {
 	return u[p.Dense(idx)]
 }
 
+// Interpolate returns the value at a point of the closed domain, linear along each axis between the grid points around it,
+// from u, [z][y][x] of the whole grid, and the boundary data. Outside the domain it is NaN.
+func (p *Problem) Interpolate(u []float64, q Point) float64 {
+	low, part := [3]int{1, 1, 1}, [3]float64{}
+	for a := range p.Dimension {
+		if !(q[a] >= p.Lo[a] && q[a] <= p.Hi[a]) {
+			return math.NaN()
+		}
+		at := (q[a] - p.Lo[a]) / p.Spacing(a)
+		low[a] = min(int(at), p.N[a])
+		part[a] = at - float64(low[a])
+	}
+	sum := 0.0
+	for corner := range 1 << p.Dimension {
+		idx, weight := low, 1.0
+		for a := range p.Dimension {
+			if corner>>a&1 == 1 {
+				idx[a]++
+				weight *= part[a]
+			} else {
+				weight *= 1 - part[a]
+			}
+		}
+		if weight != 0 {
+			sum += float64(weight * p.ValueAt(u, idx))
+		}
+	}
+	return sum
+}
+
 // Points returns the number of unknowns.
 func (p *Problem) Points() int { return p.N[0] * p.N[1] * p.N[2] }
 

@@ -3,11 +3,10 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"sync"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -79,7 +78,7 @@ type Config struct {
 	// Record takes the begin and the end of every relaxation, for traces: the sweep and the points; nil: nothing is
 	// recorded. See driver.Node.Record.
 	Record func(k trace.Kind, sweep uint64, points int)
-	Log    zerolog.Logger // its zero value logs nothing
+	Log    *slog.Logger // nil logs nothing
 }
 
 // Progress is the progress of this peer.

@@ -34,6 +34,7 @@ type meshNode struct {
 	mesh    *mesh
 	name    string
 	arrived bool
+	touches uint64
 	lost    error
 	wake    chan struct{}
 	sockets map[string]*meshSocket
@@ -58,6 +59,7 @@ func (m *mesh) sent(node, session string) int {
 // touch wakes the node; the lock is held.
 func (n *meshNode) touch() {
 	n.arrived = true
+	n.touches++
 	select {
 	case n.wake <- struct{}{}:
 	default:
@@ -170,6 +172,13 @@ func (s *meshSocket) PollView(tag p2psap.Tag, v *p2psap.View) (p2psap.Arrival, b
 		v.Swap(slot.Data[:a.Length])
 	}
 	return a, fresh, err
+}
+
+// Activity implements runner.Socket.
+func (s *meshSocket) Activity() uint64 {
+	s.node.mesh.mu.Lock()
+	defer s.node.mesh.mu.Unlock()
+	return s.node.touches
 }
 
 func (s *meshSocket) async() bool { return s.mode == microproto.ModeAsynchronous }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 // Runner is one peer of a run: New, Run once, Solution, Close. Its methods are for one goroutine, except Do and Abandon.
 type Runner struct {
 	config   Config
+	log      *slog.Logger
 	peer     iterate.Peer
 	gridPeer problem.Peer // peer, of an obstacle problem; nil otherwise
 	points   int          // that a sweep relaxes, at the beginning
@@ -62,7 +64,10 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	r := &Runner{config: c, calls: newCalls(), first: -1, nextTimeout: exchange.Never, adapted: make(chan struct{}, 1)}
+	r := &Runner{
+		config: c, calls: newCalls(), first: -1, nextTimeout: exchange.Never, adapted: make(chan struct{}, 1),
+		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)).With("rank", int(c.Rank)),
+	}
 	ended, end := context.WithCancel(context.Background())
 	end()
 	r.ended = ended
@@ -115,22 +120,31 @@ func (r *Runner) connect() {
 		Rank: r.config.Rank, Peer: r.peer,
 		Name: func(q iterate.Rank) string { return r.config.Names[q] }, Survive: r.config.Survive,
 		Lost: func(q iterate.Rank, why error) {
-			r.config.Log.Info().Err(why).Int("rank", int(r.config.Rank)).Msg("going on without a neighbour")
+			r.log.Info("going on without a neighbour", "error", why)
 			if r.config.Lost != nil {
 				r.config.Lost(q, why)
 			}
 		},
-		Pump: func() error {
-			r.exchange.TouchAll()
-			if r.config.Node == nil {
-				return nil
-			}
-			return r.config.Node.Pump()
-		},
+		Pump: r.pump,
 	})
 	for _, n := range r.exchange.Neighbours() {
 		r.asynchronous = r.asynchronous || n.Asynchronous
 	}
+}
+
+// pump handles arrivals and tells the exchange which sessions have changed.
+func (r *Runner) pump() error {
+	if r.config.Node == nil {
+		return nil
+	}
+	err := r.config.Node.Pump()
+	for _, s := range r.sessions {
+		if k := s.Activity(); k != s.seen {
+			s.seen = k
+			r.exchange.Touch(s.with, s.halo)
+		}
+	}
+	return err
 }
 
 // open opens all sessions at once, since neighbours open theirs in different orders. The first
@@ -140,27 +154,28 @@ func (r *Runner) open(ctx context.Context) error {
 	defer cancel()
 	type attempt struct {
 		socket Socket
-		to     *exchange.Session
+		with   *exchange.Neighbour
+		halo   bool
 		err    error
 	}
 	results := make(chan attempt)
 	attempts := 0
 	for _, n := range r.exchange.Neighbours() {
-		open := func(options func() p2psap.OpenOptions, to *exchange.Session) {
+		open := func(options func() p2psap.OpenOptions, halo bool) {
 			attempts++
 			go func() {
 				s, err := r.config.Node.Open(ctx, n.Name, options())
 				if err != nil {
 					err = n.Fail(err)
 				}
-				results <- attempt{s, to, err}
+				results <- attempt{s, n, halo, err}
 			}()
 		}
 		if n.HasHalo() {
-			open(n.HaloOptions, &n.Halo)
+			open(n.HaloOptions, true)
 		}
 		if n.Agreement > 0 {
-			open(n.AgreeOptions, &n.Agree)
+			open(n.AgreeOptions, false)
 		}
 	}
 	var first error
@@ -168,8 +183,12 @@ func (r *Runner) open(ctx context.Context) error {
 		a := <-results
 		switch {
 		case a.err == nil:
-			s := &session{Socket: a.socket, r: r}
-			*a.to, r.sessions = s, append(r.sessions, s)
+			s := &session{Socket: a.socket, r: r, with: a.with, halo: a.halo, seen: a.socket.Activity() - 1} // read it once
+			if r.sessions = append(r.sessions, s); a.halo {
+				a.with.Halo = s
+			} else {
+				a.with.Agree = s
+			}
 		case first == nil || errors.Is(first, context.Canceled):
 			first = a.err
 			cancel()
@@ -254,8 +273,7 @@ func (r *Runner) waits(f func() error) error {
 
 // step reports the end of a time step.
 func (r *Runner) step(s *iterate.StepResult) error {
-	r.config.Log.Debug().Int("rank", int(r.config.Rank)).Int("step", s.Step).Uint64("sweeps", uint64(s.Sweeps)).
-		Float64("residual", s.Residual).Msg("time step complete")
+	r.log.Debug("time step complete", "step", s.Step, "sweeps", uint64(s.Sweeps), "residual", s.Residual)
 	if r.config.Step == nil {
 		return nil
 	}

@@ -20,6 +20,9 @@ type Socket interface {
 	// TrySend is Send that never blocks. It returns p2psap.ErrBusy, and sends nothing, when
 	// the receiver's grant is used up.
 	TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error)
+	// Activity returns a number that changes when something has arrived or the session has ended. Without a change no
+	// message is new.
+	Activity() uint64
 }
 
 // Node opens sessions and waits for all of them. See driver.Node for the rules.
@@ -55,6 +58,9 @@ func Over[S Socket](n opener[S]) Node { return wrapped[S]{n} }
 type session struct {
 	Socket
 	r       *Runner
+	with    *exchange.Neighbour
+	halo    bool
+	seen    uint64     // Activity when the exchange was told of it last
 	adapted chan error // the outcome of Adapt, once it is known
 }
 
@@ -73,9 +79,6 @@ func (s *session) View(tag p2psap.Tag, v *p2psap.View, _ bool) (p2psap.Arrival, 
 	a.Fresh = fresh
 	return a, err
 }
-
-// Unread implements exchange.Session. Every poll reads all sessions.
-func (s *session) Unread() bool { return false }
 
 // Send implements exchange.Session.
 func (s *session) Send(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error) {

@@ -64,7 +64,7 @@ func (r *Runner) tick() time.Duration { return r.config.Grace / 8 }
 
 func (r *Runner) stop(now time.Duration, why iterate.Reason) {
 	r.stopping, r.stopRequestedAt, r.stopWhy = true, r.ran.total, why
-	r.config.Log.Info().Int("rank", int(r.config.Rank)).Stringer("why", why).Msg("requesting an early end")
+	r.log.Info("requesting an early end", "why", why.String())
 	r.peer.Stop(now, why)
 }
 
@@ -251,7 +251,7 @@ func (r *Runner) keep(op *iterate.Op) error {
 			if err == nil || !r.config.Survive {
 				return err
 			}
-			r.config.Log.Info().Err(err).Int("rank", int(r.config.Rank)).Msg("no copy of the block is stored")
+			r.log.Info("no copy of the block is stored", "error", err)
 		default:
 		}
 		if err := r.serve(exchange.Never); err != nil {

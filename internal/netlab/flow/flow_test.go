@@ -156,8 +156,7 @@ func TestBlackHole(t *testing.T) {
 }
 
 // The MTU of the path decreases below the agreed segment size, with or without ICMP messages; then the MTU of
-// the interface decreases too. Over IPv4 routers fragment large packets. Over IPv6 the session detects the
-// loss and continues with shorter frames.
+// the interface decreases too. The session detects the loss and continues with shorter frames.
 func TestPathMTUDecreasesDuringASession(t *testing.T) {
 	t.Parallel()
 	for name, s := range synchronous() {
@@ -177,8 +176,8 @@ func TestPathMTUDecreasesDuringASession(t *testing.T) {
 				change(t, k, func(now *netlab.Conditions) { now.MTU, now.Silent = 1300, c.silent })
 				grows(t, f, 6e5) // more than is in flight
 				n := k.Counters(netlab.Forth)
-				require.Equal(t, c.six, n.Dropped[netlab.TooLarge] > 0)
-				require.Equal(t, c.six, n.Fragments == 0)
+				require.Positive(t, n.Dropped[netlab.TooLarge])
+				require.Zero(t, n.Fragments)
 				require.NoError(t, k.A.SetMTU(1280))
 				grows(t, f, 6e5)
 				stop(t, f)

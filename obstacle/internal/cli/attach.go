@@ -8,12 +8,14 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/internal/progress"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
@@ -38,7 +40,8 @@ func (a *app) attachCommand() *cobra.Command {
 and prints and writes its answer as solve does. HOST:PORT is the address of the
 launcher or, if it was lost, of another keeper; solve prints them when the run
 begins. Give several addresses if some keepers may be lost: the run is found if one
-of them answers. The exit codes are those of solve.
+of them answers. Commas separate the addresses of one keeper, of which the first that
+answers counts. The exit codes are those of solve.
 
 With --http it shows what the process that leads the run knows of it, and then
 the answer (docs/page.md).`,
@@ -64,9 +67,11 @@ func (a *app) attach(ctx context.Context, f *attachFlags, keepers []string) erro
 	if f.secretFile == "" {
 		return usage("obstacle attach needs --secret-file FILE, that of the run")
 	}
-	for _, address := range keepers {
-		if err := checkAddress("attach", address); err != nil {
-			return err
+	for _, several := range keepers {
+		for address := range strings.SplitSeq(several, ",") {
+			if err := checkAddress("attach", address); err != nil {
+				return err
+			}
 		}
 	}
 	if f.timeout <= 0 {
@@ -167,8 +172,9 @@ func (a *app) fetch(
 ) (*rendezvous.Spec, []byte, *launch.Outcome, error) {
 	bars := a.bars()
 	defer a.closeBars(bars)
-	bar := bars.Add("attached", 1)
-	defer bar.Remove()
+	shows := &search{bars: bars}
+	shows.begin()
+	defer shows.end()
 	deadline := time.Now().Add(limit)
 	s := newLeaderSearch(keepers)
 	for {
@@ -177,7 +183,7 @@ func (a *app) fetch(
 			deadline = time.Now().Add(limit)
 			s.learn(v.Term.Keepers)
 			shown.view(&v)
-			bar.Update(time.Duration(v.ElapsedMS)*time.Millisecond, v.Sweep, float64(v.Residual))
+			shows.found().Update(time.Duration(v.ElapsedMS)*time.Millisecond, v.Sweep, float64(v.Residual))
 		})
 		if err == nil || ctx.Err() != nil {
 			return &run, text, o, err
@@ -188,12 +194,48 @@ func (a *app) fetch(
 		if wrong := s.failed(err); wrong != nil || time.Now().After(deadline) {
 			return nil, nil, nil, cmp.Or(wrong, err)
 		}
+		shows.begin()
 		a.log.Info().Err(err).Str("next", s.at).Msg("looking for the process that leads the run")
 		select {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
 		}
 	}
+}
+
+// search shows that attach looks for the process that leads a run, and the run once that is found.
+type search struct {
+	bars *progress.Bars
+	bar  *progress.Bar // nil while it looks
+	stop func()        // ends the wait; nil: none is shown
+}
+
+// begin shows the wait.
+func (s *search) begin() {
+	if s.stop == nil {
+		s.end()
+		s.stop = s.bars.Wait("looking for the process that leads the run")
+	}
+}
+
+// found returns the bar of the run.
+func (s *search) found() *progress.Bar {
+	if s.bar == nil {
+		s.end()
+		s.bar = s.bars.Add("attached", 1)
+	}
+	return s.bar
+}
+
+// end ends what is shown.
+func (s *search) end() {
+	if s.stop != nil {
+		s.stop()
+	}
+	if s.bar != nil {
+		s.bar.Remove()
+	}
+	s.stop, s.bar = nil, nil
 }
 
 // leaderSearch chooses at which address fetch looks for the process that leads a run: at those of keepers in turn, and

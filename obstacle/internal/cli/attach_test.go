@@ -2,11 +2,14 @@ package cli
 
 import (
 	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/progress"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
@@ -87,4 +90,46 @@ func TestAttachedRunsKeepTheirSettings(t *testing.T) {
 	require.Equal(t, 1e-7, s.Tolerance)
 	require.Equal(t, "never", q.stepMode)
 	require.Equal(t, time.Second, q.PeerTimeout, "for files of this process")
+}
+
+// Before a run is found, and after its leader was lost, attach says that it looks for one, not that nothing is relaxed.
+func TestAttachSaysThatItLooksForTheLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var lines []string
+		s := &search{bars: progress.NewLines(func(line string) {
+			mu.Lock()
+			defer mu.Unlock()
+			lines = append(lines, line)
+		})}
+		s.begin()
+		time.Sleep(1500 * time.Millisecond)
+		s.begin()
+		time.Sleep(time.Second)
+		s.found().Update(time.Second, 10, 0.5)
+		s.found().Update(time.Second, 10, 0.5)
+		time.Sleep(1500 * time.Millisecond)
+		s.begin()
+		time.Sleep(1500 * time.Millisecond)
+		s.end()
+		s.end()
+		time.Sleep(time.Hour)
+		const looks = "looking for the process that leads the run: "
+		require.Len(t, lines, 4)
+		require.Equal(t, []string{looks + "1.0 s", looks + "2.0 s"}, lines[:2])
+		require.Contains(t, lines[2], "attached: residual 5.00e-01")
+		require.Equal(t, looks+"1.0 s", lines[3])
+	})
+}
+
+// Commas separate the addresses of one keeper.
+func TestAttachTakesSeveralAddressesOfAKeeper(t *testing.T) {
+	a := &app{catalog: catalog.New()}
+	for keeper, err := range map[string]string{
+		"10.0.0.1:7000,[fd00::1]:7000": "--timeout", // what is checked next
+		"10.0.0.1:7000,":               `attach "": want HOST:PORT`,
+		"10.0.0.1:7000,10.0.0.2":       `attach "10.0.0.2": want HOST:PORT`,
+	} {
+		require.ErrorContains(t, a.attach(t.Context(), &attachFlags{secretFile: "none"}, []string{keeper}), err)
+	}
 }

@@ -146,12 +146,16 @@ func (a *app) continueSaver(p *launch.Plan, term int) launch.Saver {
 		done:   launch.Saved{Directory: c.Directory}, limit: p.PeerTimeout,
 	}
 	s.done.Host, _ = os.Hostname()
-	var err error
-	if s.writer, err = checkpoint.Continue(c.Directory, build.Version(), c.Run, c.Term+uint64(term)); err != nil {
+	var w *checkpoint.Writer
+	err := limited(context.Background(), p.PeerTimeout, func() (err error) { // the run goes on if storage hangs
+		w, err = checkpoint.Continue(c.Directory, build.Version(), c.Run, c.Term+uint64(term))
+		return err
+	})
+	if err != nil {
 		a.log.Warn().Str("host", s.done.Host).Msgf("this process leads the run and cannot write its checkpoints: %v", err)
 		return nil
 	}
-	s.whole = s.writer.Whole()
+	s.writer, s.whole = w, w.Whole()
 	a.log.Info().Str("directory", c.Directory).Str("host", s.done.Host).Msg("this process writes the checkpoints of the run")
 	return s
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/internal/output"
@@ -109,7 +111,7 @@ func (a *app) iterate(ctx context.Context, q *iterateFlags, name string) error {
 	defer stop()
 	x, err := solver.Iterate(ctx, solver.Iteration{
 		Blocks: blocks, Scheme: scheme, Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps), MaxTime: q.maxTime,
-		Log: a.log,
+		Log: slog.New(zerolog.NewSlogHandler(a.log)),
 	})
 	switch {
 	case errors.Is(err, solver.ErrOptions):

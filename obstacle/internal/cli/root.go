@@ -85,7 +85,10 @@ processes that exchange halos directly over P2PSAP.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(c *cobra.Command, args []string) error {
-			return cmp.Or(checkNumbers(c.Flags()), checkGiven(c, args), a.start())
+			if err := cmp.Or(checkNumbers(c.Flags()), checkGiven(c, args), a.start()); err != nil {
+				return err
+			}
+			return a.checkFiles(c, args)
 		},
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {

@@ -52,9 +52,6 @@ type secretFile struct {
 }
 
 func (a *app) newSecret(name string) error {
-	if name == "-" {
-		return usage("obstacle secret does not write to standard output: name a FILE")
-	}
 	var secret [secretBytes]byte
 	_, _ = rand.Read(secret[:]) // never fails (crypto/rand)
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

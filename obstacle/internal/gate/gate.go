@@ -33,6 +33,8 @@ type Gate struct {
 	Every time.Duration
 	// Answer moves the gate behind the end of the iteration: a peer waits there with the first half of its answer written.
 	Answer bool
+	// Build moves the gate before the start of the run: a peer waits there while it builds its part.
+	Build bool
 }
 
 // The files of a gate.
@@ -100,6 +102,9 @@ func (m method) New(c problem.Config) (problem.Peer, error) {
 	keeps := c.KeepEvery > 0
 	if keeps {
 		c.KeepEvery = leap
+	}
+	for m.gate.Build && !m.gate.has(open) {
+		time.Sleep(poll)
 	}
 	p, err := m.Method.New(c)
 	if err != nil {
@@ -176,7 +181,7 @@ func (p *peer) Solution(dst []float64) {
 // holds reports whether the peer waits at the gate.
 func (p *peer) holds(now time.Duration) bool {
 	at := p.Progress()
-	if p.free || p.gate.Answer || at.Step < p.gate.Step || at.Sweep < p.gate.Sweep || p.gate.Kept && !p.kept {
+	if p.free || p.gate.Answer || p.gate.Build || at.Step < p.gate.Step || at.Sweep < p.gate.Sweep || p.gate.Kept && !p.kept {
 		return false
 	}
 	if p.free = p.gate.has(open); p.free || p.gate.has(fmt.Sprintf(later, at.Step)) {

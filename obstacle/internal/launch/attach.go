@@ -107,7 +107,7 @@ func (r *shell) hold(ctx context.Context, s *Succession, o *Outcome, requests [2
 		r.Log.Info().Str("reason", o.Reason).Msg("the run has ended")
 	} else {
 		r.Log.Info().Str("reason", o.Reason).
-			Msgf("the run has ended: obstacle attach %s fetches its answer", spelling.Word(rendezvous.FirstWay(s.Term.Leader)))
+			Msgf("the run has ended: obstacle attach %s fetches its answer", spelling.Word(s.Term.Leader))
 		err = f.await(ctx, s.Hold, requests)
 	}
 	if err != nil {

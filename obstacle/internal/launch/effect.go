@@ -11,6 +11,9 @@ import (
 type effect interface{ effect() }
 
 type (
+	// relax begins the time of the run. Peers relax from then on.
+	relax struct{}
+
 	// send queues a message to a peer. It is dropped if the queue is full.
 	send struct {
 		to  *member
@@ -117,6 +120,7 @@ type (
 	}
 )
 
+func (relax) effect()        {}
 func (send) effect()         {}
 func (welcome) effect()      {}
 func (refuse) effect()       {}

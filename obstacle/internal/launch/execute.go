@@ -3,6 +3,7 @@ package launch
 import (
 	"io"
 	"slices"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -37,6 +38,11 @@ func (s *shell) execute() {
 
 func (s *shell) perform(e effect) {
 	switch e := e.(type) {
+	case relax:
+		s.zero = time.Now()
+		_, recovery := s.onLoss()
+		s.Log.Info().Int("peers", len(s.members)).Dur("setup", s.zero.Sub(s.called)).Str("partition", s.PartitionWhy).
+			Str("method", s.Method.Name).Str("method_why", s.MethodWhy).Str("recovery", recovery).Msg("started")
 	case send:
 		if w, is := e.msg.(*workload); is && w.newest {
 			w.initial = s.series.newest()

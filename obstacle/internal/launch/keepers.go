@@ -215,10 +215,10 @@ func (r *run) elsewhere() string {
 	return "The run may go on there: " + r.attachCommand(r.term.Keepers[1:]...)
 }
 
-// attachCommand returns the command that attaches to processes.
+// attachCommand returns the command that attaches to processes, by all their addresses: the first may be on a cable that is cut.
 func (r *run) attachCommand(to ...string) string {
 	command := "obstacle attach"
-	for _, address := range rendezvous.FirstWays(to) {
+	for _, address := range to {
 		command += " " + spelling.Word(address)
 	}
 	return strings.TrimSpace(command + " " + r.AttachFlags)

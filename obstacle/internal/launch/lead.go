@@ -38,8 +38,8 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	}
 	saver := p.save(s.Term.Number)
 	r := newShell(p, s.Record.Run, driver.Key(s.Record.Key))
-	r.started = s.Received.Add(-time.Duration(s.Record.ElapsedMS) * time.Millisecond)
-	r.called = r.started
+	r.zero = s.Received.Add(-time.Duration(s.Record.ElapsedMS) * time.Millisecond)
+	r.called, r.now = r.zero, time.Since(r.zero)
 	if err := rendezvous.Nested(s.Record.Losses, &r.losses); err != nil {
 		return nil, fmt.Errorf("the losses of the run: %w", err)
 	}
@@ -51,6 +51,7 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	r.succeed(s.Term, s.Ends)
 	r.execute()
 	s.Server.Handle(r.admit)
+	r.limitTime()
 	r.monitor()
 	requests := [2]<-chan struct{}{s.Leave, r.Interrupt}
 	for i, c := range requests {

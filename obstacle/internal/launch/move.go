@@ -266,8 +266,8 @@ func (r *run) handleFormer(m *member, o event) bool {
 	m.exited, m.quietTicks = m.exited || o.exited, 0
 	if o.closed != nil || o.exited {
 		m.gone = true
-		if r.awaitsHandover() {
-			r.lose(h.to, failure{closed, h.rank, m.String() + " was lost while its part moved"})
+		if r.awaitsHandover() || r.resumption.awaits(m) {
+			r.lose(h.to, failure{reported, h.rank, m.String() + " was lost while its part moved"}) // its process is not
 		}
 		return true
 	}
@@ -281,7 +281,7 @@ func (r *run) handleFormer(m *member, o event) bool {
 		} else if msg.Number == -r.epoch && !h.known {
 			if len(o.values) != m.box.Points() {
 				r.add(disconnect{m})
-				r.lose(h.to, failure{closed, h.rank, m.String() + " sent other values than those of its part"})
+				r.lose(h.to, failure{reported, h.rank, m.String() + " sent other values than those of its part"})
 				return true
 			}
 			h.values, h.known = o.values, true

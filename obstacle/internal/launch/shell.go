@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -23,7 +24,7 @@ type shell struct {
 	done     chan struct{}   // closed when inputs are no longer handled
 	inputs   chan input
 	called   time.Time // when Run was called
-	started  time.Time // the relaxation
+	zero     time.Time // the start of the relaxation, from which events have their times
 	server   *rendezvous.Server
 	keeper   atomic.Pointer[keep.Keeper] // nil: only this process can lead the run
 	links    map[connection]*link
@@ -83,10 +84,9 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	if err := r.gather(); err != nil {
 		return nil, err
 	}
-	if err := r.assignWork(); err != nil {
-		return nil, err
+	if r.monitor(); r.early() {
+		return nil, r.notStarted()
 	}
-	r.watch()
 	o := r.outcome()
 	release() // frees the memory of the peers before the launcher computes
 	r.fill(ctx, o)
@@ -116,21 +116,21 @@ func (s *shell) emit(o input) bool {
 	}
 }
 
-// watch starts the relaxation and handles events until the end.
-func (s *shell) watch() {
-	s.started = time.Now()
-	s.begin(s.started.Sub(s.called))
-	s.execute()
-	s.monitor()
+// notStarted returns the error of a run that ends before the start.
+func (s *shell) notStarted() error {
+	switch {
+	case s.ctx.Err() != nil:
+		return context.Cause(s.ctx)
+	case s.failure != nil:
+		return errors.New(s.failure.text)
+	}
+	return ErrInterrupted
 }
 
 // monitor handles events until the end.
 func (s *shell) monitor() {
 	tick := time.NewTicker(s.tick)
 	defer tick.Stop()
-	if s.MaxTime > 0 {
-		s.limit = s.ticks(s.MaxTime - time.Since(s.started) + s.stopTimeout())
-	}
 	interrupt := s.Interrupt
 	for !s.finished() {
 		var o event
@@ -144,7 +144,9 @@ func (s *shell) monitor() {
 		case <-s.ctx.Done():
 			o.asked = toEnd
 		}
-		s.now = time.Since(s.started)
+		if !s.early() {
+			s.now = time.Since(s.zero)
+		}
 		s.step(o)
 	}
 }

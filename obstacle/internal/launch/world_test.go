@@ -73,7 +73,9 @@ func worldOf(t *testing.T, seed uint64, change func(p *Plan)) *world {
 		a.of, a.control, a.valued, a.relaxing = m, fmt.Sprintf("10.0.0.1:%d", a.conn), true, true
 		m.control, m.ready, m.assigned, m.informed = a.control, true, true, true
 	}
-	w.r.begin(0)
+	w.r.active = true
+	w.r.beginRelaxation()
+	w.r.recovered()
 	w.flush()
 	return w
 }

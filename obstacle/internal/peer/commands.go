@@ -201,20 +201,33 @@ func (p *peer) receiveStream(s rendezvous.Stream, total int64, take func([]byte)
 	return nil
 }
 
-// awaitStart waits for Start. It returns an error if the run was lost or ended before Start. If Start came first, the
-// run has started, even if it was lost before this goroutine runs again: the launcher then waits for this peer's
-// block.
-func (c *commands) awaitStart() error {
+// awaitStart waits for Start, which comes once in a run. It returns an error if the run was lost or ended before Start, or
+// if an epoch after the given one has begun, since a peer was lost. If Start came first, the run has started, even if it
+// was lost before this goroutine runs again: the launcher then waits for this peer's block.
+func (c *commands) awaitStart(epoch int) error {
+	newer := c.after(epoch)
 	select {
 	case <-c.start:
 	case <-c.lost:
 	case <-c.bye:
+	case <-newer:
 	}
 	switch {
 	case closed(c.start): // Start comes before Lost and Bye
 		return nil
 	case closed(c.lost):
-		return errors.New(c.why.Why)
+		return c.failed()
+	case closed(newer):
+		return errNextEpoch
 	}
 	return errLauncherLeft
+}
+
+// failed returns the error of a run that is lost.
+func (c *commands) failed() error {
+	out := &ReportedError{Text: c.why.Why}
+	if c.why.CutOff {
+		out.cause = ErrCutOff
+	}
+	return out
 }

@@ -3,8 +3,11 @@ package peer
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
@@ -58,7 +61,7 @@ func (p *peer) listen(epoch int) (*endpoint, error) {
 		Catalog: p.Catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Cluster: p.welcome.Cluster,
 		Run: e.run(), Version: p.Identity.Program,
 		PeerTimeout: p.timeout(), Seed: p.welcome.Spec.Seed ^ uint64(p.welcome.Rank+1)<<32,
-		Log: p.log, Trace: p.Trace.Ring(),
+		Log: slog.New(zerolog.NewSlogHandler(p.log)), Trace: p.Trace.Ring(),
 	})
 	if err == nil {
 		p.Trace.Add(e.node)

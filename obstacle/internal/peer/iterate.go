@@ -57,10 +57,8 @@ func (p *peer) work(ctx context.Context, e *epoch) error {
 	if err := p.leader.Send(rendezvous.Ready{Epoch: e.assign.Epoch}); err != nil {
 		return errLauncherLeft
 	}
-	if e.assign.Epoch == 0 {
-		if err := c.awaitStart(); err != nil {
-			return err
-		}
+	if err := c.awaitStart(e.assign.Epoch); err != nil {
+		return err
 	}
 	err = p.iterate(ctx, e, r)
 	if errors.Is(err, errNextEpoch) {
@@ -105,7 +103,7 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 	endReports()
 	if errors.Is(err, runner.ErrAbandoned) {
 		u := solutionOf(r)
-		p.copies.freeze(u)
+		p.copies.freeze(r.Progress().Sweep, u)
 		p.former.add(&res)
 		p.values.keep(u, r.Box(), r.Progress())
 		return errNextEpoch
@@ -168,11 +166,7 @@ func (p *peer) ended() error {
 	c := p.commands
 	switch {
 	case closed(c.lost):
-		out := &ReportedError{Text: c.why.Why}
-		if c.why.CutOff {
-			out.cause = ErrCutOff
-		}
-		return out
+		return c.failed()
 	case !c.ended:
 		return errLauncherLeft
 	}
@@ -184,7 +178,7 @@ func (p *peer) surrender() error {
 	c := p.commands
 	u, box := p.values.held()
 	if u == nil {
-		return errors.New(c.why.Why)
+		return c.failed()
 	}
 	out := rendezvous.Result{
 		Epoch: c.newest(), Reason: launch.Failed, Error: c.why.Why, Lost: c.why.Rank, Residual: nullable.NaN(),
@@ -276,7 +270,7 @@ func (p *peer) answer(r *runner.Runner, out rendezvous.Result) func(*rendezvous.
 	if !p.welcome.Spec.Recovers() {
 		kept = nil
 	}
-	p.copies.freeze(kept)
+	p.copies.freeze(r.Progress().Sweep, kept)
 	p.values.keep(kept, box, r.Progress())
 	p.freeMethod(r, box.Points())
 	out.Processors = p.processors

@@ -192,9 +192,16 @@ func TestStartCountsBesideLost(t *testing.T) {
 		return o
 	}
 	for range 100 { // select chooses at random
-		require.NoError(t, orders("start", "lost").awaitStart())
-		require.NoError(t, orders("start", "lost", "bye").awaitStart())
+		require.NoError(t, orders("start", "lost").awaitStart(0))
+		require.NoError(t, orders("start", "lost", "bye").awaitStart(0))
 	}
-	require.EqualError(t, orders("lost").awaitStart(), "peer 0 ended")
-	require.Equal(t, errLauncherLeft, orders("bye").awaitStart())
+	require.EqualError(t, orders("lost").awaitStart(0), "peer 0 ended")
+	cutOff := orders("lost")
+	cutOff.why.CutOff = true
+	require.ErrorIs(t, cutOff.awaitStart(0), ErrCutOff, "its exit code is that of a run that may go on elsewhere")
+	next := orders()
+	next.newer, next.epoch = make(chan struct{}), 0
+	next.begin(rendezvous.Epoch{Epoch: 1})
+	require.Equal(t, errNextEpoch, next.awaitStart(0), "another peer was lost before the start")
+	require.Equal(t, errLauncherLeft, orders("bye").awaitStart(0))
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
@@ -77,7 +80,7 @@ func (p *peer) run(ctx context.Context) error {
 			if err = e.err; err == nil {
 				err = p.work(ctx, e)
 			}
-			if !errors.Is(err, errNextEpoch) {
+			if !errors.Is(err, errNextEpoch) && !p.superseded(e, err) {
 				return p.cause(err)
 			}
 		case <-p.commands.lost:
@@ -86,6 +89,27 @@ func (p *peer) run(ctx context.Context) error {
 			return errLauncherLeft
 		}
 	}
+}
+
+// lossTime bounds the wait for a newer epoch when this peer has lost another one, which the launcher may notice later.
+const lossTime = time.Second
+
+// superseded reports whether an error of an epoch is a consequence of the loss of another peer, for which a newer epoch
+// begins.
+func (p *peer) superseded(e *epoch, err error) bool {
+	if _, another := errors.AsType[*connectError](err); !p.welcome.Spec.Recovers() || !another && lostRank(err) < 0 {
+		return false
+	}
+	late := time.NewTimer(lossTime)
+	defer late.Stop()
+	select {
+	case <-p.commands.after(e.endpoint.epoch):
+		return true
+	case <-p.commands.lost:
+	case <-p.commands.bye:
+	case <-late.C:
+	}
+	return false
 }
 
 // cause returns the error of a peer, or that the launcher has left, which may have caused it.
@@ -305,7 +329,7 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 	for i := range names {
 		names[i] = nodeName(i, e.endpoint.epoch)
 	}
-	if p.OwnProcess && e.assign.Epoch == p.welcome.Epoch {
+	if p.OwnProcess && p.began.IsZero() && !p.hosting.Load() {
 		// The relaxing threads receive frames (driver.Pump). Another thread that wakes for every frame would take a
 		// processor from a neighbour: at 128³ with one peer per processor that costs a third of the sweeps.
 		runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), run.Threads))
@@ -333,7 +357,7 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 		},
 		ProgressEvery: launch.BeatEvery(p.timeout()), CountReads: run.Reports,
 		Record: e.recorder(),
-		Log:    p.Log, // the runner adds the rank
+		Log:    slog.New(zerolog.NewSlogHandler(p.Log)), // the runner adds the rank
 	})
 	if err != nil {
 		return nil, err

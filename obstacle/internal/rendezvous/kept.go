@@ -282,12 +282,21 @@ func (c *Conn) keepUp(id Identity, j Join, addresses []string) {
 	}
 }
 
+// ended reports whether the process at the other end of a connection has ended: its host refuses another one, at the address
+// of this one or at another that is surely its own. Beyond the networks of this host, an address may be that of another host, too.
+func ended(refused []string, present string, neighbour func(address string) bool) bool {
+	return slices.ContainsFunc(refused, func(a string) bool { return a == present || neighbour(a) })
+}
+
 // reconnect dials the addresses of the launcher, that of the present connection last, and goes on over the first that
 // answers.
 func (c *Conn) reconnect(id Identity, j Join, addresses []string) error {
 	order := slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return a == c.Remote() })
 	tcp, err := driver.DialAny(context.Background(), c.kept.redial, append(order, c.Remote()))
 	if err != nil {
+		if ended(driver.Refused(err), c.Remote(), driver.Neighbour) {
+			_ = c.Close()
+		}
 		return err
 	}
 	by := NewConn(tcp, c.sendTimeout)

@@ -112,6 +112,28 @@ func TestDoesNotGoOn(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A host that refuses connections, at any address that is surely its own, has lost its process, though the present cable carries
+// nothing.
+func TestRefusalAtAnotherAddressIsTheEnd(t *testing.T) {
+	near := func(a string) bool { return a == "10.0.2.1:7000" }
+	for _, c := range []struct {
+		refused []string
+		want    bool
+	}{
+		{nil, false}, {[]string{"10.0.1.1:7000"}, true}, {[]string{"10.0.2.1:7000"}, true}, {[]string{"192.168.0.1:7000"}, false},
+		{[]string{"192.168.0.1:7000", "10.0.2.1:7000"}, true},
+	} {
+		require.Equal(t, c.want, ended(c.refused, "10.0.1.1:7000", near), "%v", c.refused)
+	}
+	id := here(t, "v1", "same", "secret")
+	_, peer, _ := lastingPair(t, id)
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, gone.Close())
+	far := gone.Addr().String() // of no network of this host
+	require.NoError(t, peer.reconnect(id, Join{Rank: 1}, []string{far}), "it listens at the present address")
+}
+
 func TestSeveralWays(t *testing.T) {
 	for _, c := range []struct {
 		listens, peer string

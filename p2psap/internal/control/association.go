@@ -143,6 +143,7 @@ type Peer struct {
 	Received    uint64              // last sequence number
 	Unacked     []unacked           // messages that it has not acknowledged
 	OneHost     bool                // it is known to be on this host
+	RTT         time.Duration       // of the control channel, once it is up; 0: not measured
 	addr        string              // of Connect
 	addresses   []netip.Prefix      // of its hello
 	dialling    bool
@@ -290,7 +291,7 @@ func (a *Associations) advancePeer(now microproto.Instant, p *Peer) {
 	}
 	p.nextBeat = now.Add(a.Heartbeat)
 	a.Beat(p)
-	silent := now.Sub(p.LastHeard) >= silentAfter*a.Heartbeat
+	silent := now.Sub(p.LastHeard) >= a.quiet(p, silentAfter)
 	if silent || p.silent {
 		a.host.Silent(now, p)
 	}
@@ -317,7 +318,7 @@ func (p *Peer) dialAddrs() []string {
 // Suspect has a peer be dialled as if its connection had fallen deaf: the cable that it takes may carry nothing.
 func (a *Associations) Suspect(now microproto.Instant, p *Peer) {
 	if c := p.Conn; c != nil {
-		c.heard = min(c.heard, now.Add(-deafAfter*a.Heartbeat))
+		c.heard = min(c.heard, now.Add(-a.quiet(p, deafAfter)))
 		a.host.Changed()
 	}
 }
@@ -358,6 +359,12 @@ const (
 	silentAfter = 2
 )
 
+// quiet returns the time without a message after which a connection is deaf, or a peer silent: a number of heartbeats. Where
+// round trips are long, TCP may deliver the heartbeats of one in a bunch, and send a lost segment again after another.
+func (a *Associations) quiet(p *Peer, beats int) time.Duration {
+	return max(time.Duration(beats)*a.Heartbeat, 2*p.RTT+a.Heartbeat)
+}
+
 // dialTime returns when to dial a peer. A connection that has fallen deaf stays until another takes
 // its place: after an outage the kernel may not try again for as long as the outage took, while a new
 // connection gets through at once.
@@ -370,7 +377,7 @@ func (a *Associations) dialTime(p *Peer) microproto.Instant {
 	case p.State != Up:
 		return microproto.Never // the host ends its connection
 	}
-	deaf := p.Conn.heard.Add(deafAfter * a.Heartbeat)
+	deaf := p.Conn.heard.Add(a.quiet(p, deafAfter))
 	if a.Name < p.Name {
 		deaf = deaf.Add(a.DialGrace)
 	}

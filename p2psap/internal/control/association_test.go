@@ -22,6 +22,7 @@ type end struct {
 	got   []uint64
 	out   []Output
 	fault error // of the last message
+	slow  bool  // it leaves the peer new
 }
 
 func newEnd(name string, seed uint64) *end {
@@ -53,7 +54,7 @@ func (e *end) LostError(peer string, silent time.Duration, _ string) error {
 }
 
 func (e *end) Attached(_ microproto.Instant, p *Peer, _ *Hello, _ time.Duration) {
-	if p.State == New {
+	if p.State == New && !e.slow {
 		e.a.MarkUp(p)
 	}
 }

@@ -158,10 +158,14 @@ func (a *Associations) attach(
 
 // prefers reports whether a peer keeps its connection. When both ends have dialled at once, both
 // keep the connection that the higher name dialled. An older one has broken, or fallen deaf, at the
-// end that dials again.
+// end that dials again. Before the peer is up, the hellos of both come as late as the round trip is long.
 func (a *Associations) prefers(now microproto.Instant, p *Peer, old, c *Conn) bool {
 	dialledByHigher := func(c *Conn) bool { return (c.Dialled != "") == (a.Name > p.Name) }
-	return dialledByHigher(old) && !dialledByHigher(c) && now.Sub(old.began) < deafAfter*a.Heartbeat
+	older := a.quiet(p, deafAfter)
+	if p.State == New {
+		older = max(older, a.Handshake)
+	}
+	return dialledByHigher(old) && !dialledByHigher(c) && now.Sub(old.began) < older
 }
 
 func (a *Associations) refuse(now microproto.Instant, c *Conn, name, reason string) {
