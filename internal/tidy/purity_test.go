@@ -39,7 +39,7 @@ var decisions = map[string][]string{
 const settingsFile = "plan.go"
 
 // shellModules lists modules that decisions may not import: they print, or keep state.
-var shellModules = []string{zerolog, "obstacle/internal/keep", "p2psap/driver"}
+var shellModules = []string{"github.com/rs/zerolog", "obstacle/internal/keep", "p2psap/driver"}
 
 // refused reports whether a function reads a clock or the global random source, or prints.
 func refused(pkg, name string) bool {
