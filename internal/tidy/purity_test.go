@@ -25,6 +25,22 @@ var coreStandard = []string{
 // that are shared with a link, which has goroutines.
 var atomicFiles = []string{"microproto/link.go"}
 
+// decisions lists the files of packages of the shell that only decide, by folder. They are held to the rules of the core,
+// and use nothing that other files of their package declare, but for the settings in plan.go.
+var decisions = map[string][]string{
+	"obstacle/internal/launch": {
+		"beginning.go", "capture.go", "change.go", "effect.go", "ends.go", "enroll.go", "join.go", "keepers.go", "launch.go",
+		"member.go", "move.go", "ownership.go", "recover.go", "recut.go", "replace.go", "resume.go", "roster.go",
+		"sample.go", "silence.go", "state.go", "takeover.go", "workload.go",
+	},
+}
+
+// settingsFile names the file whose declarations decisions may use, too.
+const settingsFile = "plan.go"
+
+// shellModules lists modules that decisions may not import: they print, or keep state.
+var shellModules = []string{"github.com/rs/zerolog", "obstacle/internal/keep", "p2psap/driver"}
+
 // refused reports whether a function reads a clock or the global random source, or prints.
 func refused(pkg, name string) bool {
 	switch pkg {
@@ -45,7 +61,7 @@ func refused(pkg, name string) bool {
 func checkPurity(t *tree) ([]Finding, error) {
 	var patterns []string
 	for _, f := range t.goFiles(false) {
-		if r, known := rowOf(f.dir); known && r.core && !slices.Contains(patterns, "./"+f.dir) {
+		if r, known := rowOf(f.dir); known && (r.core || decisions[f.dir] != nil) && !slices.Contains(patterns, "./"+f.dir) {
 			patterns = append(patterns, "./"+f.dir)
 		}
 	}
@@ -68,6 +84,11 @@ func checkPurity(t *tree) ([]Finding, error) {
 			continue
 		}
 		w := &walker{tree: t, pkg: p, written: map[*types.Var]token.Pos{}}
+		if files := decisions[strings.TrimPrefix(p.PkgPath, t.module+"/")]; files != nil {
+			w.decisions(files)
+			out = append(out, w.found...)
+			continue
+		}
 		for _, f := range p.Syntax {
 			w.file(f)
 		}
@@ -109,6 +130,48 @@ func (w *walker) file(f *ast.File) {
 		}
 	}
 	ast.Inspect(f, w.node)
+}
+
+// decisions checks the files of a package that only decide.
+func (w *walker) decisions(files []string) {
+	left := slices.Clone(files)
+	for _, f := range w.pkg.Syntax {
+		name := filepath.Base(w.pkg.Fset.Position(f.Pos()).Filename)
+		if i := slices.Index(left, name); i >= 0 {
+			left = slices.Delete(left, i, i+1)
+			w.file(f)
+			w.closed(f, files)
+		}
+	}
+	if len(left) > 0 {
+		w.found = append(w.found, Finding{"purity", strings.TrimPrefix(w.pkg.PkgPath, w.tree.module+"/"), 0,
+			"listed as files of decisions, but missing: " + strings.Join(left, ", ")})
+	}
+}
+
+// closed checks that a file uses nothing of its package that other files than those of decisions declare.
+func (w *walker) closed(f *ast.File, files []string) {
+	for _, spec := range f.Imports {
+		name := strings.TrimPrefix(strings.Trim(spec.Path.Value, `"`), w.tree.module+"/")
+		if slices.Contains(shellModules, name) {
+			w.say(spec.Pos(), "decisions may not import %s", name)
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		id, is := n.(*ast.Ident)
+		if !is {
+			return true
+		}
+		o := w.pkg.TypesInfo.Uses[id]
+		if o == nil || o.Pkg() != w.pkg.Types {
+			return true
+		}
+		declared := filepath.Base(w.pkg.Fset.Position(o.Pos()).Filename)
+		if declared != settingsFile && !slices.Contains(files, declared) {
+			w.say(id.Pos(), "decisions use %s of %s", id.Name, declared)
+		}
+		return true
+	})
 }
 
 func (w *walker) node(n ast.Node) bool {

@@ -101,7 +101,7 @@ const drainTime = 5 * time.Second
 
 // hold keeps the answer until it was fetched, unless a checkpoint holds it and this process was asked to end. A
 // request to end the process ends the wait; those that are connected still get the answer.
-func (r *run) hold(ctx context.Context, s *Succession, o *Outcome, requests [2]<-chan struct{}) error {
+func (r *shell) hold(ctx context.Context, s *Succession, o *Outcome, requests [2]<-chan struct{}) error {
 	f, err := &r.final, errAskedToEnd
 	if o.Resumable && s.Leave != nil && isClosed(s.Leave) {
 		r.Log.Info().Str("reason", o.Reason).Msg("the run has ended")
@@ -127,7 +127,7 @@ func (r *run) hold(ctx context.Context, s *Succession, o *Outcome, requests [2]<
 }
 
 // publish makes the answer available to obstacle attach.
-func (r *run) publish(o *Outcome) {
+func (r *shell) publish(o *Outcome) {
 	r.final.outcome = o
 	close(r.final.ready)
 }
@@ -136,7 +136,7 @@ func (r *run) publish(o *Outcome) {
 const attendEvery = 500 * time.Millisecond
 
 // attend sends the state of the run to an obstacle attach, and then the answer.
-func (r *run) attend(conn *rendezvous.Conn) {
+func (r *shell) attend(conn *rendezvous.Conn) {
 	defer conn.Close()
 	f := &r.final
 	if !f.enter() {
@@ -174,7 +174,7 @@ func (r *run) attend(conn *rendezvous.Conn) {
 }
 
 // deliver sends the answer and waits until it has arrived.
-func (r *run) deliver(conn *rendezvous.Conn) error {
+func (r *shell) deliver(conn *rendezvous.Conn) error {
 	o := r.final.outcome
 	if o.U == nil {
 		_ = conn.Refuse("the run failed: " + o.Failure)

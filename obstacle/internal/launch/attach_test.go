@@ -49,7 +49,7 @@ func TestHeldAnswer(t *testing.T) {
 					case "second":
 						ask = cancel
 					}
-					r := &run{Plan: Plan{Log: zerolog.Nop()}}
+					r := &shell{run: &run{Plan: Plan{Log: zerolog.Nop()}}}
 					r.final.init()
 					requests := [2]<-chan struct{}{leave, interrupt}
 					if c.asked == 0 {

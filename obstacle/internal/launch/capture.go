@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"slices"
+
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -24,20 +26,20 @@ type capture struct {
 	awaited map[*member]bool // whose blocks have not arrived; empty: none is being captured
 }
 
-// checkCapture asks the peers for their blocks if an iterate is wanted, at every tick.
-func (r *run) checkCapture() {
+// capturable reports whether peers can be asked for an iterate.
+func (r *run) capturable() bool {
 	c := &r.capture
-	switch {
-	case r.Captures == nil || r.series != nil || r.active || r.stopping || r.failure != nil:
-		return
-	case len(c.awaited) > 0 && c.epoch == r.epoch || !r.Captures.Due():
+	return r.Captures != nil && !r.inTime && !r.active && !r.stopping && r.failure == nil &&
+		!(len(c.awaited) > 0 && c.epoch == r.epoch) &&
+		!slices.ContainsFunc(r.members, (*member).done) // if one is done, the others end, too
+}
+
+// checkCapture asks the peers for their blocks, at every tick, if an iterate is wanted.
+func (r *run) checkCapture(wanted bool) {
+	if !wanted || !r.capturable() {
 		return
 	}
-	for _, m := range r.members {
-		if m.done() { // the others end, too
-			return
-		}
-	}
+	c := &r.capture
 	*c = capture{
 		number: c.number + 1, epoch: r.epoch, u: make([]float64, r.Problem.Points()), owned: newOwnership(&r.Plan),
 		awaited: map[*member]bool{},
@@ -45,7 +47,7 @@ func (r *run) checkCapture() {
 	whole := []problem.Box{{Hi: r.Problem.N}}
 	for _, m := range r.members {
 		c.awaited[m] = true
-		m.notify(rendezvous.Capture{Number: c.number, Boxes: whole})
+		r.send(m, rendezvous.Capture{Number: c.number, Boxes: whole})
 	}
 }
 
@@ -69,7 +71,7 @@ func (r *run) receiveCapture(m *member, msg *rendezvous.Captured, values []float
 		return
 	}
 	if !r.Balance || len(c.owned.unowned(func(int) bool { return true })) == 0 {
-		r.Captures.Take(c.u, r.beat)
+		r.add(captured{c.u, r.beat})
 	}
 	c.u = nil
 }

@@ -37,33 +37,61 @@ func capturing(t *testing.T) (*run, *taken) {
 	c := &taken{}
 	r := &run{Plan: Plan{Problem: p, Spec: rendezvous.Spec{Partition: cut}, Captures: c}, beat: Progress{Sweep: 7}}
 	for rank := range 2 {
-		m := &member{rank: rank, box: cut.Box(iterate.Rank(rank)), out: make(chan rendezvous.Message, 9)}
-		r.members = append(r.members, m)
+		r.members = append(r.members, &member{rank: rank, box: cut.Box(iterate.Rank(rank))})
 	}
 	return r, c
 }
 
 // asked returns the number of the capture that a peer was asked for last, 0 for none.
-func asked(m *member) (number int) {
-	for len(m.out) > 0 {
-		number = (<-m.out).(rendezvous.Capture).Number
+func asked(r *run, m *member) (number int) {
+	for msg := r.next(m); msg != nil; msg = r.next(m) {
+		number = msg.(rendezvous.Capture).Number
 	}
 	return number
+}
+
+// tickCapture and tickSample do at a tick what a shell would.
+func (r *run) tickCapture() { r.checkCapture(r.capturable() && r.Captures.Due()) }
+
+func (r *run) tickSample() {
+	var wanted *rendezvous.Sample
+	if r.samplable() {
+		if s, due := r.Samples.Due(); due {
+			wanted = &s
+		}
+	}
+	r.checkSample(wanted)
+}
+
+// passCaptures executes the effects that pass iterates and samples on.
+func (r *run) passCaptures() {
+	r.effects = slices.DeleteFunc(r.effects, func(e effect) bool {
+		switch e := e.(type) {
+		case captured:
+			r.Captures.Take(e.u, e.at)
+		case sampled:
+			r.Samples.Take(e.of, e.u, e.at)
+		default:
+			return false
+		}
+		return true
+	})
 }
 
 // answer passes the block of a peer, with all values v.
 func answer(r *run, rank, number int, b problem.Box, v float64) {
 	r.receiveCapture(r.members[rank], &rendezvous.Captured{Number: number, Box: b}, valuesOf(b, v))
+	r.passCaptures()
 }
 
 func TestCapture(t *testing.T) {
 	r, c := capturing(t)
 	left, right := r.members[0].box, r.members[1].box
 	for n := 1; n <= 2; n++ {
-		r.checkCapture()
-		r.checkCapture() // one at a time
-		require.Equal(t, n, asked(r.members[0]))
-		require.Equal(t, n, asked(r.members[1]))
+		r.tickCapture()
+		r.tickCapture() // one at a time
+		require.Equal(t, n, asked(r, r.members[0]))
+		require.Equal(t, n, asked(r, r.members[1]))
 		answer(r, 1, n, right, float64(n))
 		answer(r, 1, n, right, 9) // a second answer is not read
 		answer(r, 0, n-1, left, 9)
@@ -80,37 +108,37 @@ func TestCapture(t *testing.T) {
 func TestCaptureIsDropped(t *testing.T) {
 	r, c := capturing(t)
 	left, right := r.members[0].box, r.members[1].box
-	r.checkCapture()
+	r.tickCapture()
 	answer(r, 1, 1, right, 1)
 	r.receiveCapture(r.members[0], &rendezvous.Captured{Number: 1, Box: left}, nil)
 	answer(r, 0, 1, left, 1)
 	c.requireNone(t)
 
-	r.checkCapture()
-	require.Equal(t, 2, asked(r.members[0]), "the next one begins at once")
+	r.tickCapture()
+	require.Equal(t, 2, asked(r, r.members[0]), "the next one begins at once")
 	answer(r, 0, 2, left, 1)
 	answer(r, 1, 2, left, 1)
 	c.requireNone(t)
 
-	r.checkCapture()
+	r.tickCapture()
 	answer(r, 0, 3, left, 1)
 	r.epoch++ // a peer was lost
-	r.checkCapture()
-	require.Equal(t, 4, asked(r.members[1]))
+	r.tickCapture()
+	require.Equal(t, 4, asked(r, r.members[1]))
 	answer(r, 1, 3, right, 1)
 	answer(r, 0, 4, left, 2)
 	answer(r, 1, 4, right, 2)
 	require.Equal(t, valuesOf(problem.Box{Hi: r.Problem.N}, 2), c.newest())
 
-	require.Equal(t, 4, asked(r.members[0]))
+	require.Equal(t, 4, asked(r, r.members[0]))
 	for _, end := range []func(){
 		func() { c.not = true }, func() { r.active = true }, func() { r.stopping = true },
 		func() { r.failure = &failure{} }, func() { r.members[1].gone = true }, func() { r.Captures = nil },
 	} {
 		c.not, r.active, r.stopping, r.failure, r.members[1].gone = false, false, false, nil, false
 		end()
-		r.checkCapture()
-		require.Zero(t, asked(r.members[0]))
+		r.tickCapture()
+		require.Zero(t, asked(r, r.members[0]))
 	}
 }
 
@@ -121,7 +149,7 @@ func TestCaptureWhilePlanesMove(t *testing.T) {
 	part := func(lo, hi int) problem.Box { return problem.Box{Lo: [3]int{lo}, Hi: [3]int{hi, 1, 1}} }
 	for n, boxes := range [][2]problem.Box{{part(0, 2), part(3, 6)}, {part(0, 4), part(3, 6)}, {part(0, 4), part(4, 6)}} {
 		c.requireNone(t)
-		r.checkCapture()
+		r.tickCapture()
 		answer(r, 0, n+1, boxes[0], 1)
 		answer(r, 1, n+1, boxes[1], 2)
 	}

@@ -16,7 +16,7 @@ import (
 
 // gathering returns a run of some processes, with some parts each, before the start. Processes join by themselves, or are
 // those that start returns.
-func gathering(t *testing.T, processes, parts int, start func() (Child, error)) *run {
+func gathering(t *testing.T, processes, parts int, start func() (Child, error)) *shell {
 	t.Helper()
 	p := rehearsalPlan(t)
 	p.Recover, p.Suspect, p.PeerTimeout, p.Parts = rendezvous.RecoverLocal, 100*time.Millisecond, time.Second, parts
@@ -26,7 +26,7 @@ func gathering(t *testing.T, processes, parts int, start func() (Child, error)) 
 	if start != nil {
 		p.Spawn = func(context.Context, int, string) (Child, error) { return start() }
 	}
-	r := newRun(p, "run", [32]byte{})
+	r := newShell(p, "run", [32]byte{})
 	r.ctx = t.Context()
 	t.Cleanup(func() { close(r.done) })
 	require.NoError(t, r.gather())
@@ -40,12 +40,12 @@ type mute <-chan struct{}
 func (m mute) Read([]byte) (int, error) { <-m; return 0, io.EOF }
 
 // comes lets a process join for a rank, −1 for any, and listen. It returns the peer.
-func (r *run) comes(t *testing.T, pid, rank int) *member {
+func (r *shell) comes(t *testing.T, pid, rank int) *member {
 	t.Helper()
 	conn := rendezvous.NewConn(stream{Reader: mute(t.Context().Done())}, 0)
-	r.handle(event{joined: conn, join: rendezvous.Join{Rank: rank, Host: "h", Pid: pid}})
+	r.step(r.eventOf(input{arrived: conn, join: rendezvous.Join{Rank: rank, Host: "h", Pid: pid}}))
 	for _, m := range r.members {
-		if m.conn == conn {
+		if m.conn == r.newest.connection {
 			r.hears(m, rendezvous.Listen{Control: "127.0.0.1:1", Epoch: r.epoch})
 			return m
 		}
@@ -53,13 +53,13 @@ func (r *run) comes(t *testing.T, pid, rank int) *member {
 	return nil
 }
 
-func (r *run) hears(m *member, msg rendezvous.Message) { r.handle(event{of: m, message: msg}) }
+func (r *shell) hears(m *member, msg rendezvous.Message) { r.step(event{of: m, message: msg}) }
 
 // begins lets all peers listen and get ready for the epoch.
-func (r *run) begins(t *testing.T) {
+func (r *shell) begins(t *testing.T) {
 	t.Helper()
 	for _, m := range r.members {
-		require.NotNil(t, m.conn, "rank %d", m.rank)
+		require.NotZero(t, m.conn, "rank %d", m.rank)
 		r.hears(m, rendezvous.Listen{Control: "127.0.0.1:1", Epoch: r.epoch})
 	}
 	for _, m := range r.members {
@@ -70,15 +70,15 @@ func (r *run) begins(t *testing.T) {
 	require.False(t, r.active)
 }
 
-func (r *run) closes(m *member) { r.handle(event{of: m, closed: errors.New("reset")}) }
+func (r *shell) closes(m *member) { r.step(event{of: m, closed: errors.New("reset")}) }
 
 // passes lets some ticks pass in which the peers that are there send heartbeats.
-func (r *run) passes(d time.Duration) {
+func (r *shell) passes(d time.Duration) {
 	for range r.ticks(d) {
 		for _, m := range r.members {
-			m.quietTicks = min(m.quietTicks, map[bool]int{true: 0, false: m.quietTicks}[m.conn != nil])
+			m.quietTicks = min(m.quietTicks, map[bool]int{true: 0, false: m.quietTicks}[m.conn != 0])
 		}
-		r.check()
+		r.step(event{tick: &tick{}})
 	}
 }
 
@@ -121,7 +121,7 @@ func lossBeforeTheStart(t *testing.T, stage, by string) {
 	r.closes(lost)
 	if by == "process" {
 		require.Empty(t, r.losses, "the exit status is awaited")
-		r.handle(event{of: lost, child: lost.child, exited: true, exit: errors.New("signal: killed")})
+		r.step(event{of: lost, child: lost.child, exited: true, exit: errors.New("signal: killed")})
 	}
 	require.Nil(t, r.failure)
 	require.Equal(t, 1, r.epoch)
@@ -165,7 +165,7 @@ func TestLossBeforeTheStartEndsARun(t *testing.T) {
 	require.False(t, r.finished())
 	lost := r.members[1]
 	r.closes(lost)
-	r.handle(event{of: lost, child: lost.child, exited: true, exit: errors.New("signal: killed")})
+	r.step(event{of: lost, child: lost.child, exited: true, exit: errors.New("signal: killed")})
 	require.True(t, r.finished())
 	require.EqualError(t, r.notStarted(), "peer 1 (an actor) ended before the start: signal: killed")
 	require.Empty(t, r.losses)
@@ -183,7 +183,7 @@ func TestProcessThatDoesNotJoin(t *testing.T) {
 		started := 0
 		r := gathering(t, 2, 2, func() (Child, error) { started++; return &actor{done: make(chan struct{})}, nil })
 		m := r.members[2]
-		r.handle(event{of: m, child: m.child, exited: true, exit: status})
+		r.step(event{of: m, child: m.child, exited: true, exit: status})
 		require.Equal(t, again, r.failure == nil)
 		require.Equal(t, map[bool]int{true: 3, false: 2}[again], started)
 		if !again {
@@ -207,7 +207,7 @@ func TestLossOfAProcessWithSeveralParts(t *testing.T) {
 	m := r.comes(t, 11, 2)
 	require.True(t, r.members[3].reserved)
 	r.closes(m)
-	r.handle(event{of: m, child: m.child, exited: true, exit: exitStatus(-1)})
+	r.step(event{of: m, child: m.child, exited: true, exit: exitStatus(-1)})
 	require.Equal(t, 3, started)
 	require.Equal(t, []int{3}, r.members[2].guests)
 	r.comes(t, 12, 2)
@@ -233,7 +233,7 @@ func TestLossesBeforeTheStartAreBounded(t *testing.T) {
 	r := gathering(t, 2, 1, func() (Child, error) { return &actor{done: make(chan struct{})}, nil })
 	for range 2 * maxFruitless {
 		if m := r.members[1]; r.failure == nil {
-			r.handle(event{of: m, child: m.child, exited: true, exit: exitStatus(-1)})
+			r.step(event{of: m, child: m.child, exited: true, exit: exitStatus(-1)})
 		}
 	}
 	require.True(t, r.finished())
@@ -243,9 +243,9 @@ func TestLossesBeforeTheStartAreBounded(t *testing.T) {
 // A spare process that ends before the start is missed by nobody.
 func TestSpareThatEndsBeforeTheStart(t *testing.T) {
 	r := gathering(t, 2, 1, nil)
-	s := &member{rank: 2, child: &actor{}}
+	s := &member{rank: 2, child: 9}
 	r.starting = []*member{s}
-	r.handle(event{of: s, child: s.child, exited: true})
+	r.step(event{of: s, child: s.child, exited: true})
 	require.Empty(t, r.starting)
 	require.Nil(t, r.failure)
 }

@@ -23,20 +23,21 @@ func exitOnPanic() {
 }
 
 // outcome collects the results of the run.
-func (r *run) outcome() *Outcome {
+func (r *shell) outcome() *Outcome {
 	close(r.done)
 	if r.series != nil {
 		r.series.close()
 	}
 	for _, m := range slices.Concat(r.retired, r.members) {
-		if m.served != nil && !m.moved && (m.lost || !m.done() || m.missing()) {
-			m.conn.Close()
+		l := r.links[m.conn]
+		if l != nil && l.served != nil && !m.moved && (m.lost || !m.done() || m.missing()) {
+			l.Close()
 			r.stopWriter(m)
-			<-m.served // nothing more is written to the answer
+			<-l.served // nothing more is written to the answer
 		}
 	}
 	o := &Outcome{
-		U: r.vector(), Refused: r.server.Refused(), Setup: r.started.Sub(r.begin), Gather: r.now,
+		U: r.vector(), Refused: r.server.Refused(), Setup: r.zero.Sub(r.called), Gather: r.now,
 		Losses: r.losses, Moves: r.moves, Gone: r.Status.State().Gone, Parts: max(r.Parts, 1),
 	}
 	o.Run = o.Gather
@@ -67,7 +68,7 @@ func (r *run) outcome() *Outcome {
 			o.Failure = r.failure.text
 		} else {
 			for _, m := range r.members {
-				m.notify(rendezvous.Lost{Rank: -1, Why: o.Failure, CutOff: r.cutOff})
+				r.send(m, rendezvous.Lost{Rank: -1, Why: o.Failure, CutOff: r.cutOff})
 			}
 		}
 	}
@@ -80,22 +81,22 @@ func (r *run) outcome() *Outcome {
 	if r.series != nil {
 		r.series.summarize(o)
 	}
+	r.execute()
 	r.solved.Store(o.Reason == Converged)
 	return o
 }
 
 // stopWriter ends a peer that may still write to the shared answer.
-func (r *run) stopWriter(m *member) {
-	if r.Answer == nil || m.child == nil {
-		return
+func (r *shell) stopWriter(m *member) {
+	if c := r.children[m.child]; r.Answer != nil && c != nil {
+		c.Kill()
+		closedWithin(killTime, c.ended)
 	}
-	m.child.Kill()
-	closedWithin(killTime, m.ended)
 }
 
 // resetHoles writes starting values where no block arrived, and returns these boxes. In a failed run, planes may have
 // been in transit between two peers.
-func (r *run) resetHoles(o *Outcome) (holes []problem.Box) {
+func (r *shell) resetHoles(o *Outcome) (holes []problem.Box) {
 	if !r.Balance {
 		for _, rank := range o.Missing {
 			holes = append(holes, r.members[rank].box)
@@ -103,7 +104,7 @@ func (r *run) resetHoles(o *Outcome) (holes []problem.Box) {
 	} else {
 		holes = r.owned.unowned(func(rank int) bool { return !r.members[rank].missing() })
 		if len(holes) > 0 && r.failure == nil {
-			axis := r.owned.axis
+			axis := r.owned.ownership.axis
 			r.failure = &failure{closed, -1,
 				fmt.Sprintf("no peer sent planes %d to %d", holes[0].Lo[axis], holes[0].Hi[axis])}
 		}
@@ -128,7 +129,7 @@ const killTime = 10 * time.Second // beside other work a process may need second
 // shutdown says Bye to the peers and waits until they have closed their connections and their processes have ended.
 // If the launcher closed a connection first, a message that the peer sends meanwhile would be answered by a reset, which
 // may overtake a lost Bye. The peer would take the answer for lost.
-func (r *run) shutdown(cancel context.CancelFunc) {
+func (r *shell) shutdown(cancel context.CancelFunc) {
 	select {
 	case <-r.done:
 	default:
@@ -139,76 +140,102 @@ func (r *run) shutdown(cancel context.CancelFunc) {
 	}
 	r.turnAwayAll()
 	r.endMovesEarly()
+	r.execute()
+	bye := rendezvous.Bye{Early: !r.solved.Load()}
+	var links []*link // of peers
 	for _, m := range r.members {
-		if m.conn != nil {
-			m.notify(rendezvous.Bye{Early: !r.solved.Load()})
-			close(m.out)
+		if l := r.links[m.conn]; l != nil {
+			l.notify(bye)
+			l.finish()
+			links = append(links, l)
 		}
 	}
 	for _, s := range r.spares {
-		_ = s.conn.Send(rendezvous.Bye{Early: !r.solved.Load()}) // the end of the connection ends it, too
-		s.conn.Close()
+		l := r.links[s.conn]
+		l.notify(bye) // the end of the connection ends it, too
+		l.Close()
 	}
 	timeout, killWait := killTime, killTime
 	all := slices.Concat(r.members, r.retired, r.spares, r.starting)
 	hangUp := context.AfterFunc(r.ctx, func() { // on a request to end at once
-		for _, m := range r.members {
-			if m.conn != nil {
-				m.conn.Close()
-			}
+		for _, l := range links {
+			l.Close()
 		}
 	})
 	for _, m := range r.members {
-		if m.child == nil && m.served != nil && !closedWithin(timeout, m.served) {
+		if l := r.links[m.conn]; m.child == 0 && l != nil && l.served != nil && !closedWithin(timeout, l.served) {
 			timeout = 0
 		}
 	}
 	hangUp()
 	for _, m := range all {
-		if m.child == nil {
+		c := r.children[m.child]
+		if c == nil {
 			continue
 		}
-		if m.gone || m.lost || m.conn == nil || r.early() || r.ctx.Err() != nil || m.child.Stopped() {
-			m.child.Kill()
+		if m.gone || m.lost || m.conn == 0 || r.early() || r.ctx.Err() != nil || c.Stopped() {
+			c.Kill()
 		}
-		if !closedWithin(timeout, m.ended) {
+		if !closedWithin(timeout, c.ended) {
 			r.Log.Warn().Int("rank", m.rank).Msg("the peer's process did not end: killing it")
 			timeout = 0
-			m.child.Kill()
-			if !closedWithin(killWait, m.ended) { // it waits for storage that does not answer
-				r.Log.Warn().Int("rank", m.rank).Str("process", m.child.Name()).Msg("the peer's process could not be killed")
+			c.Kill()
+			if !closedWithin(killWait, c.ended) { // it waits for storage that does not answer
+				r.Log.Warn().Int("rank", m.rank).Str("process", m.name).Msg("the peer's process could not be killed")
 				killWait = 0
 			}
 		}
 	}
 	cancel()
 	for _, m := range all {
-		if m.written == nil {
+		l := r.links[m.conn]
+		if l == nil || l.written == nil {
 			continue
 		}
-		if !closedWithin(timeout, m.written) {
+		if !closedWithin(timeout, l.written) {
 			timeout = 0
 		}
-		m.conn.Close()
+		l.Close()
 	}
 }
 
 // turnAway ends a connection of a process that joins after the end of the run.
-func (r *run) turnAway(conn *rendezvous.Conn) {
+func (r *shell) turnAway(conn *rendezvous.Conn) {
 	_ = conn.Send(rendezvous.Bye{Early: !r.solved.Load()})
 	conn.Close()
 }
 
 // turnAwayAll does so with processes whose joining was not handled before the end.
-func (r *run) turnAwayAll() {
+func (r *shell) turnAwayAll() {
 	for {
 		select {
-		case o := <-r.events:
-			if o.joined != nil {
-				r.turnAway(o.joined)
+		case o := <-r.inputs:
+			if o.arrived != nil {
+				r.turnAway(o.arrived)
 			}
 		default:
 			return
+		}
+	}
+}
+
+// closedWithin waits until done is closed, for at most the time d in which this process runs, and reports whether it
+// was.
+func closedWithin(d time.Duration, done <-chan struct{}) bool {
+	tick := time.NewTicker(maxTick)
+	defer tick.Stop()
+	for left := int(d / maxTick); ; left-- {
+		select {
+		case <-done:
+			return true
+		default:
+		}
+		if left < 0 {
+			return false
+		}
+		select {
+		case <-done:
+		case <-tick.C:
 		}
 	}
 }

@@ -9,42 +9,37 @@ import (
 )
 
 // enroll assigns a rank to a peer that joins, keeps the peer as a spare one, or refuses it.
-func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
-	if j.Standing != nil {
-		r.reseat(conn, j)
+func (r *run) enroll(c *caller) {
+	if c.join.Standing != nil {
+		r.reseat(c)
 		return
 	}
 	if r.returning { // its place may be that of a peer that returns
-		_ = conn.Send(rendezvous.Refuse{Reason: "the peers of the run return first", Later: true})
-		conn.Close()
+		r.add(refuse{conn: c.conn, why: "the peers of the run return first", later: true})
 		return
 	}
-	if r.expects(conn, j) {
+	if r.expects(c) {
 		return
 	}
-	waits := r.waits(j)
+	waits := r.waits(c.join)
 	if waits {
-		j.Rank = -1
+		c.join.Rank = -1
 	}
-	if s := r.spareOf(j, waits && r.joining); s != nil {
-		s.conn, s.join = conn, j
+	if s := r.spareOf(c.join, waits && r.joining); s != nil {
+		s.caller = *c
 		r.spares = append(r.spares, s)
 		r.tellSpare(s)
-		r.Log.Info().Str("host", j.Host).Int("pid", j.Pid).Msg("spare peer joined")
+		r.info("spare peer joined", "host", c.join.Host, "pid", c.join.Pid)
 		return
 	}
-	rank, label, err := r.place(conn, j)
+	rank, label, err := r.place(c)
 	if err != nil {
-		r.Log.Warn().Msg(conn.Refuse(err.Error()).Error())
-		conn.Close()
+		r.add(refuse{conn: c.conn, why: err.Error()})
 		return
 	}
 	m := r.members[rank]
-	if r.seat(m, conn, j, label) != nil {
-		conn.Close()
-		return
-	}
-	if r.joining && m.child == nil {
+	r.seat(m, c, label)
+	if r.joining && m.child == 0 {
 		r.joined++
 		r.by(m, "process of "+m.String())
 	}
@@ -52,9 +47,7 @@ func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
 
 // tellSpare sends a spare peer the addresses of the keepers. It joins there if this process is lost.
 func (r *run) tellSpare(s *member) {
-	if s.conn.Send(rendezvous.Spare{Keepers: r.term.Keepers}) != nil {
-		s.conn.Close()
-	}
+	r.send(s, rendezvous.Spare{Keepers: r.term.Keepers})
 }
 
 // MaxSpares bounds the spare peers that wait.
@@ -63,7 +56,7 @@ const MaxSpares = 1024
 // waits reports whether the rank for which a peer asks is taken, and the peer is content to be a spare one then.
 func (r *run) waits(j rendezvous.Join) bool {
 	rank := j.Rank * max(1, r.Parts)
-	return j.OrSpare && j.Rank >= 0 && (rank >= len(r.members) || r.members[rank].conn != nil)
+	return j.OrSpare && j.Rank >= 0 && (rank >= len(r.members) || r.members[rank].conn != 0)
 }
 
 // spareOf returns the member for a peer that joins and is not needed now, nil if it is needed or cannot be a spare one.
@@ -75,7 +68,7 @@ func (r *run) spareOf(j rendezvous.Join, othersCome bool) *member {
 			return s
 		}
 	}
-	free := !othersCome && slices.ContainsFunc(r.members, func(m *member) bool { return m.conn == nil && !m.reserved })
+	free := !othersCome && slices.ContainsFunc(r.members, func(m *member) bool { return m.conn == 0 && !m.reserved })
 	if free || j.Rank >= 0 || !r.Recovers() || len(r.spares) >= MaxSpares ||
 		j.ProblemHash != "" && j.ProblemHash != r.Fingerprint {
 		return nil
@@ -84,55 +77,75 @@ func (r *run) spareOf(j rendezvous.Join, othersCome bool) *member {
 }
 
 // seat welcomes a process as a peer of the run.
-func (r *run) seat(m *member, conn *rendezvous.Conn, j rendezvous.Join, label string) error {
+func (r *run) seat(m *member, c *caller, label string) {
 	m.seated = r.epoch
-	err := r.welcome(m, conn, j, rendezvous.Welcome{
-		Rank: m.rank, Epoch: r.epoch, Run: r.name, Key: r.key[:], Cluster: label, Rails: r.RailsOf(m.rank), Spec: r.Spec,
+	r.welcome(m, c, rendezvous.Welcome{
+		Rank: m.rank, Epoch: r.epoch, Run: r.name, Key: r.key, Cluster: label, Rails: r.RailsOf(m.rank), Spec: r.Spec,
 		Keepers: r.term.Keepers,
 	})
-	if err == nil && !r.early() {
-		m.notify(rendezvous.Start{})
+	if !r.early() {
+		r.send(m, rendezvous.Start{})
 	}
-	return err
 }
 
 // welcome uses a connection for a peer.
-func (r *run) welcome(m *member, conn *rendezvous.Conn, j rendezvous.Join, w rendezvous.Welcome) error {
-	if r.server != nil {
-		w.Reconnect, w.Addresses = r.server.Lasting(conn)
-	}
-	if err := conn.Send(w); err != nil {
-		return err
-	}
-	m.conn, m.awaited, m.reserved = conn, false, false
-	m.join = j
+func (r *run) welcome(m *member, c *caller, w rendezvous.Welcome) {
+	m.caller, m.awaited, m.reserved = *c, false, false
 	if _, known := r.slow[processOf(m)]; !known && r.Parts > 1 {
 		r.slow[processOf(m)] = r.Slowdown[m.rank/r.Parts]
 	}
 	m.label = w.Cluster
 	m.quietTicks = 0
-	m.out = make(chan rendezvous.Message, outbox)
-	m.served = make(chan struct{})
-	m.written = make(chan struct{})
-	r.Log.Info().Int("rank", m.rank).Str("host", j.Host).Int("pid", j.Pid).Msg("peer joined")
-	go m.write(m.out)
-	go r.serve(m)
+	r.add(welcome{m, w})
+	r.info("peer joined", "rank", m.rank, "host", m.join.Host, "pid", m.join.Pid)
 	for _, rank := range m.guests {
-		m.notify(rendezvous.Host{Rank: rank})
+		r.send(m, rendezvous.Host{Rank: rank})
 	}
 	m.guests = nil
-	return nil
+}
+
+// refused handles a peer whose connection has ended before it was welcome.
+func (r *run) refused(m *member, why error) {
+	r.warn("a peer cannot take part", "error", why, "rank", m.rank)
+	switch h := r.handoverTo(m); {
+	case r.members[m.rank] != m: // its place was given away
+	case h != nil: // the part stays
+		r.add(retire{m})
+		r.handing = slices.DeleteFunc(r.handing, func(o *handover) bool { return o == h })
+		r.members[m.rank] = h.from
+		r.advance()
+	case r.active && !r.returning:
+		r.add(retire{m})
+		if r.joining && m.child == 0 {
+			r.joined--
+			r.members[m.rank] = r.vacancy(m.rank)
+			return
+		}
+		next := m.successor()
+		next.attempts, next.former, next.carried = m.attempts-1, m.former, m.carried
+		r.members[m.rank] = next
+		r.replace(next)
+		for _, q := range r.members {
+			if q.host == m && q.conn == 0 {
+				q.attempts--
+				r.replace(q)
+			}
+		}
+	default: // it may come again
+		m.caller = caller{}
+	}
 }
 
 // place returns the rank and the declared cluster of a peer that joins, or why it cannot take part. Users count
 // processes.
-func (r *run) place(conn *rendezvous.Conn, j rendezvous.Join) (rank int, label string, err error) {
+func (r *run) place(c *caller) (rank int, label string, err error) {
+	j := &c.join
 	want := j.Rank
-	if r.Spawn == nil && !slices.ContainsFunc(r.members, func(m *member) bool { return processOf(m) == joined(&j) }) {
+	if r.Spawn == nil && !slices.ContainsFunc(r.members, func(m *member) bool { return processOf(m) == joined(j) }) {
 		want *= max(1, r.Parts)
 	}
 	rank = slices.IndexFunc(r.members, func(m *member) bool {
-		return m.conn == nil && (want == m.rank || want < 0 && !m.reserved)
+		return m.conn == 0 && (want == m.rank || want < 0 && !m.reserved)
 	})
 	mine := r.Fingerprint
 	switch {
@@ -144,22 +157,22 @@ func (r *run) place(conn *rendezvous.Conn, j rendezvous.Join) (rank int, label s
 		err = fmt.Errorf("different problems: the run solves %s (%.16s), this peer was started for %s (%.16s)",
 			r.Spec.Problem, mine, j.Problem, j.ProblemHash)
 	default:
-		label, err = r.label(rank, conn, j)
+		label, err = r.label(rank, c)
 	}
 	return rank, label, err
 }
 
 // label returns the declared cluster of a peer that joins. The address from which it connected counts as one of its
 // own.
-func (r *run) label(rank int, conn *rendezvous.Conn, j rendezvous.Join) (string, error) {
+func (r *run) label(rank int, c *caller) (string, error) {
 	if r.Label == nil {
 		return "", nil
 	}
-	at := slices.Clone(j.Addresses)
-	if from, err := netip.ParseAddrPort(conn.Remote()); err == nil {
+	at := slices.Clone(c.join.Addresses)
+	if from, err := netip.ParseAddrPort(c.remote); err == nil {
 		if ip := from.Addr().Unmap().WithZone(""); !ip.IsLoopback() && !slices.Contains(at, ip) {
 			at = append(at, ip)
 		}
 	}
-	return r.Label(rank, j.Host, at)
+	return r.Label(rank, c.join.Host, at)
 }

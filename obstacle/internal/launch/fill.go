@@ -18,7 +18,7 @@ const leastFill = 5 * time.Second
 
 // fill solves the problem on each hole of the answer with the surrounding values as boundary data. Adjacent holes are
 // solved together. If no block arrived, starting values remain.
-func (r *run) fill(ctx context.Context, o *Outcome) {
+func (r *shell) fill(ctx context.Context, o *Outcome) {
 	points := 0
 	for _, b := range r.holes {
 		points += b.Points()
@@ -26,7 +26,7 @@ func (r *run) fill(ctx context.Context, o *Outcome) {
 	if points == 0 || points == r.Problem.Points() {
 		return
 	}
-	deadline := time.Now().Add(max(time.Since(r.started), leastFill))
+	deadline := time.Now().Add(max(time.Since(r.zero), leastFill))
 	stop := func() bool { return ctx.Err() != nil || time.Now().After(deadline) || !r.stopping && r.interrupted() }
 	pool := runner.NewPool(runtime.GOMAXPROCS(0))
 	defer pool.Close()
@@ -40,7 +40,7 @@ func (r *run) fill(ctx context.Context, o *Outcome) {
 }
 
 // interrupted reports whether the user has requested the end.
-func (r *run) interrupted() bool {
+func (r *shell) interrupted() bool {
 	select {
 	case <-r.Interrupt:
 		return true
@@ -50,7 +50,7 @@ func (r *run) interrupted() bool {
 }
 
 // fillOne solves on one hole and reports whether the result is better than the starting values.
-func (r *run) fillOne(hole []problem.Box, e problem.Executor, stop func() bool) (Filled, bool) {
+func (r *shell) fillOne(hole []problem.Box, e problem.Executor, stop func() bool) (Filled, bool) {
 	begin := time.Now()
 	p := r.Problem
 	h := repair.Hole{

@@ -17,7 +17,7 @@ import (
 )
 
 // solved returns a run whose peers hold the solution of a problem, except those in lost.
-func solved(t *testing.T, name string, n []int, params []string, parts int, lost ...int) (r *run, exact []float64) {
+func solved(t *testing.T, name string, n []int, params []string, parts int, lost ...int) (r *shell, exact []float64) {
 	t.Helper()
 	spec, err := file.Open(nil, name, params)
 	require.NoError(t, err)
@@ -30,7 +30,8 @@ func solved(t *testing.T, name string, n []int, params []string, parts int, lost
 		cut, err = problem.Slabs(p.N, parts, nil)
 	}
 	require.NoError(t, err)
-	r = &run{Plan: Plan{Problem: p, Spec: rendezvous.Spec{Partition: cut, Tolerance: 1e-8}, Log: zerolog.Nop()}, u: append([]float64(nil), s.U...)}
+	r = shellOf(t, &run{Plan: Plan{Problem: p, Spec: rendezvous.Spec{Partition: cut, Tolerance: 1e-8}, Log: zerolog.Nop()}})
+	r.u = append([]float64(nil), s.U...)
 	r.alloc.Do(func() {})
 	for rank := range parts {
 		r.members = append(r.members, &member{rank: rank, box: cut.Box(iterate.Rank(rank))})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"strings"
 
 	"github.com/p2pdc/p2pdc/internal/spelling"
@@ -17,7 +16,7 @@ import (
 
 // gather opens the rendezvous and starts the peers that the launcher starts. They join for the first epoch, which begins
 // when all are ready.
-func (r *run) gather() error {
+func (r *shell) gather() error {
 	address := cmp.Or(r.Address, "127.0.0.1:0")
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -25,6 +24,7 @@ func (r *run) gather() error {
 			address, err)
 	}
 	r.server = rendezvous.Serve(l, r.Identity, len(r.members), r.PeerTimeout, func(text string) { r.Log.Warn().Msg(text) }, r.admit)
+	r.listens = r.server.Addr()
 	r.active, r.joining = true, true
 	if r.JoinTime > 0 {
 		r.joinTicks = r.ticks(r.JoinTime)
@@ -56,19 +56,21 @@ func (r *run) reserve() {
 	}
 }
 
-func (r *run) spawn() error {
+func (r *shell) spawn() error {
 	for _, m := range r.members {
 		if m.reserved {
 			continue
 		}
-		if err := r.start(m, m.rank); err != nil {
+		var err error
+		if m.child, m.name, err = r.startPeer(m, m.rank); err != nil {
 			return fmt.Errorf("cannot start peer %d: %w", m.rank, err)
 		}
 		m.awaited = true
 	}
 	for i := range r.Spares {
+		var err error
 		s := &member{rank: len(r.members) + i}
-		if err := r.start(s, s.rank); err != nil {
+		if s.child, s.name, err = r.startPeer(s, s.rank); err != nil {
 			return fmt.Errorf("cannot start spare peer %d: %w", i, err)
 		}
 		r.starting = append(r.starting, s)
@@ -76,24 +78,8 @@ func (r *run) spawn() error {
 	return nil
 }
 
-// start starts a process for a peer, which asks for a seat.
-func (r *run) start(m *member, seat int) error {
-	c, err := r.Spawn(r.ctx, seat, r.server.Addr())
-	if err != nil {
-		return err
-	}
-	ended := make(chan struct{})
-	m.child, m.ended = c, ended
-	go func() {
-		err := c.Wait()
-		close(ended)
-		r.emit(event{of: m, child: c, exited: true, exit: err})
-	}()
-	return nil
-}
-
 // admit passes on a connection that has completed the handshake.
-func (r *run) admit(conn *rendezvous.Conn, j rendezvous.Join) {
+func (r *shell) admit(conn *rendezvous.Conn, j rendezvous.Join) {
 	defer exitOnPanic()
 	switch j.Purpose {
 	case rendezvous.ToVote:
@@ -103,7 +89,7 @@ func (r *run) admit(conn *rendezvous.Conn, j rendezvous.Join) {
 		r.attend(conn)
 		return
 	}
-	if !r.emit(event{joined: conn, join: j}) {
+	if !r.emit(input{arrived: conn, join: j}) {
 		r.turnAway(conn)
 	} else if isClosed(r.done) {
 		r.turnAwayAll()
@@ -111,13 +97,13 @@ func (r *run) admit(conn *rendezvous.Conn, j rendezvous.Join) {
 }
 
 // serve receives the messages of a peer, places its block and emits the rest as events.
-func (r *run) serve(m *member) {
-	defer close(m.served)
+func (r *shell) serve(m *member, l *link) {
+	defer close(l.served)
 	defer exitOnPanic()
 	var at, stepAt int64
 	var captured []float64
 	for {
-		msg, err := m.conn.Receive(
+		msg, err := l.Receive(
 			rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk,
 			rendezvous.KindResult, rendezvous.KindSessions, rendezvous.KindStep, rendezvous.KindBlock,
 			rendezvous.KindCaptured, rendezvous.KindRepaired, rendezvous.KindUnreachable, rendezvous.KindKeeping,
@@ -127,41 +113,46 @@ func (r *run) serve(m *member) {
 			if errors.Is(err, io.EOF) {
 				err = errors.New("end of stream")
 			}
-			r.emit(event{of: m, closed: err})
+			r.emit(input{event: event{of: m, closed: err}})
 			return
 		}
 		switch msg := msg.(type) {
 		case rendezvous.Listen:
 			at = 0 // of a newer epoch
-			if r.series != nil {
+			if stepAt = 0; r.series != nil && !l.displaced.Load() {
 				r.series.resume(m.rank, msg.Epoch)
-				stepAt = 0
 			}
-			r.emit(event{of: m, message: msg})
+			r.emit(input{event: event{of: m, message: msg}})
 		case rendezvous.Captured:
-			r.emit(event{of: m, message: msg, values: captured})
+			r.emit(input{event: event{of: m, message: msg, values: captured}})
 			captured = nil
 		case rendezvous.Block:
 			err = errors.New("part of the block has already arrived")
 			switch {
 			case msg.Stream == rendezvous.StreamSolution && at == 0:
 				if err = r.owned.declare(m.rank, msg.Box); err == nil {
-					r.emit(event{of: m, message: msg})
+					r.emit(input{event: event{of: m, message: msg}})
 				}
+			case msg.Stream == rendezvous.StreamStep && l.displaced.Load():
+				err = nil
 			case msg.Stream == rendezvous.StreamStep && stepAt == 0 && r.series != nil:
-				m.blocked.Store(true)
+				l.blocked.Store(true)
 				err = r.series.declare(m.rank, msg.Box)
-				m.blocked.Store(false)
+				l.blocked.Store(false)
 			}
 			if err != nil {
 				err = fmt.Errorf("invalid box: %w", err)
 			}
 		case rendezvous.Step:
+			if l.displaced.Load() {
+				stepAt = 0
+				continue
+			}
 			if err = errSeries; r.series != nil {
 				err = r.series.complete(m.rank, msg, stepAt)
 			}
 			if stepAt = 0; err == nil {
-				r.emit(event{of: m, message: msg})
+				r.emit(input{event: event{of: m, message: msg}})
 			}
 		case rendezvous.Chunk:
 			size := int64(len(msg.Data))
@@ -176,63 +167,30 @@ func (r *run) serve(m *member) {
 					captured = make([]float64, 0, r.owned.box(m.rank).Points())
 				}
 				captured, err = blocks.Append(captured, msg.Data), nil
-				r.emit(event{of: m}) // it is not silent
+				r.emit(input{event: event{of: m}}) // it is not silent
+			case msg.Stream == rendezvous.StreamStep && l.displaced.Load():
+				err = nil
 			case msg.Stream == rendezvous.StreamStep && msg.Offset == stepAt && r.series != nil:
-				m.blocked.Store(true)
+				l.blocked.Store(true)
 				err = r.series.put(m.rank, msg.Offset, msg.Data)
-				m.blocked.Store(false)
+				l.blocked.Store(false)
 				stepAt += size
 			case msg.Stream == rendezvous.StreamSolution && msg.Offset == at:
 				err = blocks.Put(r.vector(), r.Problem.N, r.owned.box(m.rank), msg.Offset, msg.Data)
 				if at += size; err == nil {
-					r.emit(event{of: m, bytes: size})
+					r.emit(input{event: event{of: m, bytes: size}})
 				}
 			}
 			if err != nil {
 				err = fmt.Errorf("invalid part of its block: %w", err)
 			}
 		default:
-			r.emit(event{of: m, message: msg})
+			r.emit(input{event: event{of: m, message: msg}})
 		}
 		if err != nil {
-			m.conn.Close()
-			r.emit(event{of: m, closed: err})
+			l.Close()
+			r.emit(input{event: event{of: m, closed: err}})
 			return
 		}
 	}
-}
-
-// reachable returns an error if a peer of a run over several hosts listens on loopback, where the others cannot reach
-// it.
-func (r *run) reachable() error {
-	for _, m := range r.members {
-		first, _, _ := strings.Cut(m.control, ",")
-		host, _, err := net.SplitHostPort(first)
-		if err != nil {
-			return fmt.Errorf("%s sent an invalid control address %q: %w", m, m.control, err)
-		}
-		if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
-			continue
-		}
-		for _, other := range r.members {
-			if other.join.Host != m.join.Host {
-				return fmt.Errorf("%s listens on loopback only, but %s is on another host: "+
-					"start it with --listen and an address of its network", m, other)
-			}
-		}
-	}
-	return nil
-}
-
-func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes int64) rendezvous.Assign {
-	a := rendezvous.Assign{
-		Epoch: r.epoch, Members: members, ProblemBytes: problemBytes, Cuts: r.Partition.Cuts,
-		MaxSweeps: r.MaxSweeps, MaxTime: r.MaxTime,
-	}
-	factor := r.Slowdown[m.rank]
-	if r.Parts > 1 {
-		factor = r.slow[processOf(m)]
-	}
-	a.Slowdown = max(1, factor)
-	return a
 }

@@ -1,10 +1,11 @@
 package launch
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
@@ -13,7 +14,7 @@ import (
 
 // early reports whether the relaxation has not started. A peer that is lost meanwhile is replaced as any later one: an epoch
 // begins in which nobody has values.
-func (r *run) early() bool { return r.started.IsZero() }
+func (r *run) early() bool { return !r.started }
 
 // when completes what is said about the end of a peer.
 func (r *run) when() string {
@@ -23,23 +24,13 @@ func (r *run) when() string {
 	return ""
 }
 
-// notStarted returns the error of a run that ends before the start.
-func (r *run) notStarted() error {
-	switch {
-	case r.ctx.Err() != nil:
-		return context.Cause(r.ctx)
-	case r.failure != nil:
-		return errors.New(r.failure.text)
-	}
-	return ErrInterrupted
-}
-
 // beginRelaxation lets all peers relax, which are ready.
 func (r *run) beginRelaxation() {
-	r.started = time.Now()
+	r.started = true
+	r.add(relax{})
 	for _, m := range r.members {
 		m.quietTicks, m.valued = 0, true
-		m.notify(rendezvous.Start{})
+		r.send(m, rendezvous.Start{})
 	}
 	if r.exact() {
 		for _, l := range r.open {
@@ -47,10 +38,13 @@ func (r *run) beginRelaxation() {
 		}
 	}
 	r.limitTime()
-	_, recovery := r.onLoss()
-	r.Log.Info().Int("peers", len(r.members)).Dur("setup", r.started.Sub(r.begin)).Str("partition", r.PartitionWhy).
-		Str("method", r.Method.Name).Str("method_why", r.MethodWhy).
-		Str("recovery", recovery).Msg("started")
+}
+
+// limitTime bounds the time to relax. The peers observe MaxTime themselves; the limit is for a peer that does not.
+func (r *run) limitTime() {
+	if r.MaxTime > 0 {
+		r.timeTicks = r.ticks(r.MaxTime - r.now + r.stopTimeout())
+	}
 }
 
 // allJoined ends the time to join, when all peers listen. It returns false if they cannot reach each other.
@@ -88,7 +82,7 @@ func (r *run) waitsFor(m *member) bool { return r.joining && (r.Spawn == nil || 
 // has no process is a seat of a lost peer.
 func (r *run) allCame() bool {
 	return r.Recovers() && r.Spawn == nil && r.joined >= len(r.members)/max(1, r.Parts) &&
-		slices.ContainsFunc(r.members, func(m *member) bool { return m.conn != nil })
+		slices.ContainsFunc(r.members, func(m *member) bool { return m.conn != 0 })
 }
 
 // endedEarly handles the end of a process that has not joined. If it ended by itself, another one would, too.
@@ -107,7 +101,7 @@ func (r *run) endedEarly(m *member) {
 // replace a peer that was started by hand.
 func (r *run) cannotTakePart(m *member, why string) {
 	text := fmt.Sprintf("%s cannot take part: %s", m, why)
-	if r.joining && m.child == nil {
+	if r.joining && m.child == 0 {
 		r.dismiss(m, text)
 		return
 	}
@@ -118,9 +112,8 @@ func (r *run) cannotTakePart(m *member, why string) {
 func (r *run) dismiss(m *member, why string) {
 	r.refusal = why
 	r.joined--
-	r.Log.Warn().Int("rank", m.rank).Msg(why + "; the run waits for a replacement")
-	m.conn.Close()
-	close(m.out)
+	r.warn(why+"; the run waits for a replacement", "rank", m.rank)
+	r.add(retire{m})
 	r.members[m.rank] = r.vacancy(m.rank)
 }
 
@@ -139,15 +132,15 @@ func (r *run) vacancy(rank int) *member {
 
 // successor returns the member that follows a lost one.
 func (r *run) successor(m *member) *member {
-	if r.joining && m.child == nil {
+	if r.joining && m.child == 0 {
 		return r.vacancy(m.rank)
 	}
 	next := m.successor()
-	if next.guests = m.guests; m.conn == nil {
+	if next.guests = m.guests; m.conn == 0 {
 		return next
 	}
 	for _, g := range r.members { // parts of its process that have not joined
-		if g.reserved && g.conn == nil && g.rank-g.rank%max(1, r.Parts) == m.rank {
+		if g.reserved && g.conn == 0 && g.rank-g.rank%max(1, r.Parts) == m.rank {
 			g.former = processOf(m)
 			g.reserved, g.awaited = false, false
 		}
@@ -158,3 +151,26 @@ func (r *run) successor(m *member) *member {
 // causeTime bounds the wait for the cause of a failure that may be a consequence: the exit status of a process follows the
 // end of its connection.
 const causeTime = 500 * time.Millisecond
+
+// reachable returns an error if a peer of a run over several hosts listens on loopback, where the others cannot reach
+// it.
+func (r *run) reachable() error {
+	for _, m := range r.members {
+		first, _, _ := strings.Cut(m.control, ",")
+		at := strings.LastIndexByte(first, ':')
+		if at < 0 {
+			return fmt.Errorf("%s sent an invalid control address %q: it has no port", m, m.control)
+		}
+		host := strings.Trim(first[:at], "[]")
+		if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
+			continue
+		}
+		for _, other := range r.members {
+			if other.join.Host != m.join.Host {
+				return fmt.Errorf("%s listens on loopback only, but %s is on another host: "+
+					"start it with --listen and an address of its network", m, other)
+			}
+		}
+	}
+	return nil
+}

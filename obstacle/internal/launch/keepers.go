@@ -1,29 +1,25 @@
 package launch
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/register"
 	"github.com/p2pdc/p2pdc/internal/spelling"
-	"github.com/p2pdc/p2pdc/obstacle/internal/keep"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
 // keepers is the state of the decisions about who leads the run. A process that most keepers do not follow can begin no
 // epoch. If the run is cut in two, at most one side goes on.
 type keepers struct {
-	keeper    atomic.Pointer[keep.Keeper] // nil: only this process can lead the run
-	term      register.Term               // the newest; zero without keeper
-	deciding  bool                        // a proposal is under way
-	due       bool                        // an epoch begins when the next term is decided
-	undecided int                         // ticks of the proposal that is under way
-	cutOff    bool                        // most keepers are out of reach, or another process leads the run
+	kept      bool          // there are keepers; else only this process can lead the run
+	term      register.Term // the newest; zero without keepers
+	deciding  bool          // a proposal is under way
+	due       bool          // an epoch begins when the next term is decided
+	undecided int           // ticks of the proposal that is under way
+	cutOff    bool          // most keepers are out of reach, or another process leads the run
 
 	inherits bool // another process led the run before
 
@@ -48,8 +44,7 @@ func (r *run) askKeepers() {
 		return
 	}
 	left := r.Keepers - 1
-	own, _ := os.Hostname()
-	hosts, taken := map[string]bool{own: true}, map[process]bool{r.ownProcess(): true}
+	hosts, taken := map[string]bool{r.self.host: true}, map[process]bool{r.self: true}
 	for _, m := range r.members {
 		if m.asked && !m.declined {
 			hosts[m.join.Host], taken[processOf(m)] = true, true
@@ -58,11 +53,11 @@ func (r *run) askKeepers() {
 	}
 	for _, other := range []bool{true, false} { // hosts
 		for _, m := range r.members {
-			if left > 0 && m.conn != nil && !m.declined && !taken[processOf(m)] && !(other && hosts[m.join.Host]) {
+			if left > 0 && m.conn != 0 && !m.declined && !taken[processOf(m)] && !(other && hosts[m.join.Host]) {
 				hosts[m.join.Host], taken[processOf(m)] = true, true
 				m.asked = true
 				left--
-				m.notify(rendezvous.Keep{Listener: r.Identity.Listener()})
+				r.send(m, rendezvous.Keep{Listener: r.Identity.Listener()})
 			}
 		}
 	}
@@ -78,7 +73,7 @@ func joined(j *rendezvous.Join) process { return process{j.Host, j.Pid, j.PidSpa
 func (r *run) nextEpoch() {
 	switch r.active = true; {
 	case r.awaitsSteps() || r.failure != nil:
-	case r.keeper.Load() == nil:
+	case !r.kept:
 		r.beginEpoch()
 	default:
 		r.due = true
@@ -88,7 +83,7 @@ func (r *run) nextEpoch() {
 
 // propose proposes a term if one is due or the keepers are to change, unless a proposal is under way.
 func (r *run) propose() {
-	if r.deciding || r.returning || !r.keeps() || r.openKeeper() == nil {
+	if r.deciding || r.returning || !r.keeps() || !r.openRegister() {
 		return
 	}
 	want := register.Term{
@@ -100,40 +95,29 @@ func (r *run) propose() {
 		return
 	}
 	r.deciding, r.undecided = true, 0
-	k, base := r.keeper.Load(), r.term
-	go func() {
-		t, err := k.Propose(r.ctx, base, want)
-		if err != nil {
-			t = register.Term{}
-		}
-		r.emit(event{decided: &t})
-	}()
+	r.add(propose{r.term, want})
 }
 
-// openKeeper returns the launcher's copy of the register. It makes the copy, with a first term of which the launcher is
-// the only keeper, when the first peer has become a keeper. It returns nil before.
-func (r *run) openKeeper() *keep.Keeper {
-	if k := r.keeper.Load(); k != nil {
-		return k
+// openRegister makes this process the only keeper when the first peer has become one. It returns false before.
+func (r *run) openRegister() bool {
+	if r.kept {
+		return true
 	}
-	i := slices.IndexFunc(r.members, func(m *member) bool { return m.keeps != "" && m.conn != nil })
+	i := slices.IndexFunc(r.members, func(m *member) bool { return m.keeps != "" && m.conn != 0 })
 	if i < 0 {
-		return nil
+		return false
 	}
-	address := rendezvous.Ways(reachedBy(r.members[i].conn, r.server.Addr()), r.server.Addr())
-	r.term = register.Term{Number: 1, Epoch: r.epoch, Leader: address, Keepers: []string{address}}
-	host, _ := os.Hostname()
-	k := keep.New(address, r.Identity, rendezvous.Join{Rank: -1, Host: host, Pid: os.Getpid()}, r.term)
-	k.LeaderReached(true) // it is this process
-	r.keeper.Store(k)
-	return k
+	address := rendezvous.Ways(r.members[i].here, r.listens)
+	r.kept, r.term = true, register.Term{Number: 1, Epoch: r.epoch, Leader: address, Keepers: []string{address}}
+	r.add(openRegister{r.term})
+	return true
 }
 
 // keeperAddresses returns the wanted keepers: this process and peers that keep, an odd number.
 func (r *run) keeperAddresses() []string {
 	out := []string{r.term.Leader}
 	for _, m := range r.members {
-		if m.keeps != "" && m.conn != nil && len(out) < r.Keepers && !slices.Contains(out, m.keeps) {
+		if m.keeps != "" && m.conn != 0 && len(out) < r.Keepers && !slices.Contains(out, m.keeps) {
 			out = append(out, m.keeps)
 		}
 	}
@@ -154,19 +138,19 @@ func (r *run) termDecided(t register.Term) {
 	}
 	r.term = t
 	r.reportEpoch()
-	r.Log.Info().Int("term", t.Number).Int("epoch", t.Epoch).Strs("keepers", t.Keepers).Msg("keepers agreed")
+	r.info("keepers agreed", "term", t.Number, "epoch", t.Epoch, "keepers", t.Keepers)
 	for _, m := range r.members {
-		if m.conn != nil {
-			m.notify(rendezvous.Term{Term: t})
+		if m.conn != 0 {
+			r.send(m, rendezvous.Term{Term: t})
 		}
 	}
 	for _, s := range r.spares {
 		r.tellSpare(s)
 	}
 	r.record()
-	if len(t.Keepers) > 1 && r.Notes != nil {
-		fmt.Fprintf(r.Notes, "keepers of the run: %s. If the first one is lost, another one leads the run: %s\n",
-			strings.Join(rendezvous.FirstWays(t.Keepers), " "), r.attachCommand(t.Keepers[1:]...))
+	if len(t.Keepers) > 1 {
+		r.add(note{fmt.Sprintf("keepers of the run: %s. If the first one is lost, another one leads the run: %s\n",
+			strings.Join(rendezvous.FirstWays(t.Keepers), " "), r.attachCommand(t.Keepers[1:]...))})
 	}
 	if r.due && t.Epoch > r.epoch {
 		r.due = false
@@ -175,23 +159,26 @@ func (r *run) termDecided(t register.Term) {
 	r.propose()
 }
 
+// record is what a keeper needs to lead the run, with losses as values.
+type record struct {
+	rendezvous.Record
+	losses []Loss
+}
+
 // record sends the keepers what they need to lead the run.
 func (r *run) record() {
-	if r.keeper.Load() == nil {
+	if !r.kept {
 		return
 	}
-	losses, err := json.Marshal(r.losses)
-	if err != nil {
-		r.Log.Warn().Err(err).Msg("cannot describe the losses to the keepers")
-		return
-	}
-	rec := rendezvous.Record{
-		Term: r.term, Run: r.name, Key: r.key[:], Spec: r.Spec, ElapsedMS: r.now.Milliseconds(),
-		Losses: losses, Checkpoint: r.Checkpoint,
+	rec := &record{Record: rendezvous.Record{
+		Term: r.term, Run: r.name, Key: r.key, Spec: r.Spec, ElapsedMS: r.now.Milliseconds(), Checkpoint: r.Checkpoint,
+	}}
+	for _, l := range r.losses {
+		rec.losses = append(rec.losses, *l)
 	}
 	for _, m := range r.members {
-		if m.conn != nil && slices.Contains(r.term.Keepers, m.keeps) {
-			m.notify(rec)
+		if m.conn != 0 && slices.Contains(r.term.Keepers, m.keeps) {
+			r.send(m, rec)
 			r.passOn(m)
 		}
 	}
@@ -200,9 +187,6 @@ func (r *run) record() {
 // depose ends the run in this process, which must not lead it any more.
 func (r *run) depose(why string) {
 	r.cutOff = true
-	for _, m := range r.members {
-		m.gone = m.gone || m.conn == nil
-	}
 	r.fail(failure{exited, -1, why})
 }
 

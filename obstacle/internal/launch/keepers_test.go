@@ -1,10 +1,8 @@
 package launch
 
 import (
-	"net"
 	"os"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -59,12 +57,12 @@ func TestNumberOfKeepersIsOdd(t *testing.T) {
 	r.Keepers, r.term.Leader = 5, "l"
 	for i, want := range [][]string{{"l"}, {"l"}, {"l", "a", "b"}, {"l", "a", "b"}} {
 		require.Equal(t, want, r.keeperAddresses())
-		r.members[i].keeps, r.members[i].conn = string(rune('a'+i)), rendezvous.NewConn(nil, 0)
+		r.members[i].keeps, r.members[i].conn = string(rune('a'+i)), 9
 	}
 	require.Len(t, r.keeperAddresses(), 5)
 	r.Keepers = 3
 	require.Equal(t, []string{"l", "a", "b"}, r.keeperAddresses())
-	r.members[0].conn = nil // lost
+	r.members[0].conn = 0 // lost
 	require.Equal(t, []string{"l", "b", "c"}, r.keeperAddresses())
 }
 
@@ -78,27 +76,20 @@ func TestDeposed(t *testing.T) {
 	require.Contains(t, r.failure.text, "another process leads the run now: obstacle attach a")
 	require.Zero(t, r.epoch)
 	for _, m := range r.members {
-		require.IsType(t, rendezvous.Lost{}, <-m.out)
+		require.IsType(t, rendezvous.Lost{}, r.next(m))
 	}
 }
 
 // returning returns a run of three peers whose leader was lost in epoch 2, and a function by which a peer returns.
 func returning(t *testing.T) (r *run, back func(rank int, s rendezvous.Standing)) {
 	r = watched(time.Minute, 3)
-	r.Recover, r.epoch, r.returning, r.active, r.ctx = rendezvous.RecoverLocal, 2, true, true, t.Context()
+	r.Recover, r.epoch, r.returning, r.active = rendezvous.RecoverLocal, 2, true, true
 	r.term = register.Term{Number: 5, Epoch: 2, Leader: "l", Keepers: []string{"l"}}
 	for _, m := range r.members {
 		m.valued = true
 	}
 	return r, func(rank int, s rendezvous.Standing) {
-		here, there := net.Pipe()
-		go func() {
-			buf := make([]byte, 1<<16)
-			for _, err := there.Read(buf); err == nil; _, err = there.Read(buf) {
-			}
-		}()
-		t.Cleanup(func() { there.Close() })
-		r.reseat(rendezvous.NewConn(here, 0), rendezvous.Join{Rank: rank, Standing: &s})
+		r.reseat(&caller{conn: connection(1 + rank), join: rendezvous.Join{Rank: rank, Standing: &s}})
 	}
 }
 
@@ -120,40 +111,32 @@ func TestPeersReturn(t *testing.T) {
 		"one does not return":   {nil, 3, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r, back := returning(t)
-				back(0, good)
-				back(1, good)
-				back(1, good) // refused: it has returned
-				back(7, good) // refused: no such rank
-				require.True(t, r.returning)
-				if c.last != nil {
-					back(2, *c.last)
-				} else {
-					for range r.ticks(r.returnTime()) + 1 {
-						require.True(t, r.returning)
-						r.checkKeepers()
-					}
+			r, back := returning(t)
+			back(0, good)
+			back(1, good)
+			back(1, good) // refused: it has returned
+			back(7, good) // refused: no such rank
+			require.True(t, r.returning)
+			if c.last != nil {
+				back(2, *c.last)
+			} else {
+				for range r.ticks(r.returnTime()) + 1 {
+					require.True(t, r.returning)
+					r.checkKeepers()
 				}
-				require.False(t, r.returning)
-				require.Equal(t, c.epoch, r.epoch)
-				require.Equal(t, c.epoch != 2, r.active)
-				require.Len(t, r.losses, c.losses)
-				if name == "one repairs its block" {
-					require.Len(t, r.unvalued, 1)
-				}
-				require.EqualValues(t, 4, r.sweeps())
-				if c.last == nil { // too late
-					back(2, good)
-					require.Nil(t, r.members[2].conn)
-				}
-				for _, m := range r.members {
-					if m.conn != nil {
-						close(m.out)
-						m.conn.Close()
-					}
-				}
-			})
+			}
+			require.False(t, r.returning)
+			require.Equal(t, c.epoch, r.epoch)
+			require.Equal(t, c.epoch != 2, r.active)
+			require.Len(t, r.losses, c.losses)
+			if name == "one repairs its block" {
+				require.Len(t, r.unvalued, 1)
+			}
+			require.EqualValues(t, 4, r.sweeps())
+			if c.last == nil { // too late
+				back(2, good)
+				require.Zero(t, r.members[2].conn)
+			}
 		})
 	}
 }
@@ -168,7 +151,7 @@ func TestKeepersAreOnOtherHosts(t *testing.T) {
 	r.Identity, err = rendezvous.NewKeyIdentity("v1", "f", driver.NewKey())
 	require.NoError(t, err)
 	for i, host := range []string{own, "far", "far", own, "farther"} {
-		r.members[i].conn, r.members[i].join = rendezvous.NewConn(nil, 0), rendezvous.Join{Host: host, Pid: -1 - i}
+		r.members[i].conn, r.members[i].join = connection(1+i), rendezvous.Join{Host: host, Pid: -1 - i}
 	}
 	r.askKeepers()
 	asked := func() (ranks []int) {

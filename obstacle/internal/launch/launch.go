@@ -1,72 +1,25 @@
 package launch
 
 import (
-	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
-	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/placement"
-	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // ErrInterrupted is the error of a run that was interrupted before its first relaxation.
 var ErrInterrupted = errors.New("interrupted before the first relaxation")
 
-// Run runs the plan. It returns an error if the run could not start. Failures after the first relaxation are reported
-// in the Outcome. When ctx ends, Run kills its children and returns at once.
-func Run(ctx context.Context, p Plan) (*Outcome, error) {
-	r := newRun(p, rand.Text(), driver.NewKey())
-	var err error
-	if r.series, err = newSeries(&p); err != nil {
-		return nil, err
-	}
-	r.KeepEvery = r.keepEvery()
-	r.Status.update(func(s *State) { s.Spec = r.Spec })
-	children, cancel := context.WithCancel(ctx)
-	r.ctx = children
-	release := sync.OnceFunc(func() { r.shutdown(cancel) })
-	defer release()
-	defer exitOnPanic() // before release, which tells the peers that the run is over
-	if err := r.gather(); err != nil {
-		return nil, err
-	}
-	if r.monitor(); r.early() {
-		return nil, r.notStarted()
-	}
-	o := r.outcome()
-	release() // frees the memory of the peers before the launcher computes
-	r.fill(ctx, o)
-	r.publish(o)
-	r.final.drain(ctx)
-	return o, nil
-}
-
-func newRun(p Plan, name string, key driver.Key) *run {
-	r := &run{
-		Plan:   p,
-		name:   name,
-		key:    key,
-		begin:  time.Now(),
-		events: make(chan event, 4*p.Partition.Peers()+16),
-		done:   make(chan struct{}),
-		tick:   tickEvery(p.PeerTimeout, p.Suspect),
-	}
-	if r.Reports = p.Status != nil; !r.Reports {
-		r.Status = &Status{} // for obstacle attach
-	}
+// newRun returns a run whose peers have not joined.
+func newRun(p Plan, name string, key []byte) *run {
+	r := &run{Plan: p, name: name, key: key, tick: tickEvery(p.PeerTimeout, p.Suspect)}
+	r.Reports = p.Status != nil
 	for rank := range p.Partition.Peers() {
 		box := p.Partition.Box(iterate.Rank(rank))
 		r.members = append(r.members, &member{rank: rank, box: box, final: box})
@@ -76,39 +29,31 @@ func newRun(p Plan, name string, key driver.Key) *run {
 	r.moving = moving{
 		meters: map[process]*placement.Meter{}, leaving: map[process]bool{}, slow: map[process]float64{},
 	}
-	r.owned = newOwnership(&p)
-	r.final.init()
+	r.inTime = p.Problem.Steps() > 0
 	r.beat.Residual, r.residual = math.NaN(), math.NaN()
 	return r
 }
 
-// run is a run in progress. The goroutine of Run owns its fields. Other goroutines send it events, and write blocks
-// to u, each in its own box.
+// run is the state of a run in progress, from which the decisions are made.
 type run struct {
 	Plan
-	ctx      context.Context // when it ends, children are killed
-	done     chan struct{}   // closed when events are no longer handled
+	self     process // this one
+	listens  string  // address of this process, where peers join
 	name     string
-	key      driver.Key // of the control channels
-	begin    time.Time
-	started  time.Time     // of the relaxation; zero: the peers get ready for it
-	now      time.Duration // of the event that is handled, since started, 0 before; decisions read no clock
+	key      []byte        // of the control channels
+	started  bool          // the relaxation; before, the peers get ready for it
+	now      time.Duration // of the event that is handled, since the start, 0 before; decisions read no clock
 	verdict  time.Duration // of the last result; 0: none
-	server   *rendezvous.Server
 	members  []*member
 	starting []*member // spare peers that have not joined
 	recovery
 	keepers
 	moving
-	final   final
-	capture capture // for Captures
-	sample  sample  // for Samples
-	u       []float64
-	alloc   sync.Once     // allocates u
-	owned   *ownership    // boxes of the blocks in u
-	holes   []problem.Box // boxes of u for which no block arrived
-	series  *series       // nil for a stationary problem
-	events  chan event
+	capture capture   // for Captures
+	sample  sample    // for Samples
+	inTime  bool      // the problem has time steps
+	steps   timeSteps // that have arrived
+	outputs
 
 	tick      time.Duration // interval of ticks
 	joining   bool          // not all peers have joined and listen
@@ -119,10 +64,10 @@ type run struct {
 	deaf      bool          // that was logged
 	refusal   string        // why the last peer was lost before the start; "" if none was
 	stopping  bool          // an early end was requested
-	solved    atomic.Bool   // the run has ended at its tolerance
 	failure   *failure      // the most informative failure so far
 	ending    string        // why the run cannot go on after a loss; "": it can
 	ticksLeft int           // ticks until the peers are overdue; 0 before a request to end
+	ended     bool          // without those that have not ended
 	beat      Progress
 	residual  float64 // the newest that is known, relative; NaN: none
 }
@@ -142,87 +87,39 @@ const (
 	exited              // the process ended
 )
 
-// vector returns the assembled iterate. It is allocated when the first block arrives, after a peer of this process
-// has freed its arrays.
-func (r *run) vector() []float64 {
-	r.alloc.Do(func() {
-		if r.u = r.Answer; r.u == nil {
-			r.u = host.Array(r.Problem.Points())
-		}
-	})
-	return r.u
-}
-
-// emit sends an event to the launcher and reports whether the run is still in progress.
-func (r *run) emit(o event) bool {
-	select {
-	case r.events <- o:
-		return true
-	case <-r.done:
-		return false
+// check makes the decisions that are due at a tick.
+func (r *run) check(t *tick) {
+	for _, m := range r.members {
+		m.seen, m.blocked = nil, false
 	}
-}
-
-// monitor handles events until the end.
-func (r *run) monitor() {
-	tick := time.NewTicker(r.tick)
-	defer tick.Stop()
-	interrupt := r.Interrupt
-	for !r.finished() {
-		select {
-		case o := <-r.events:
-			r.setNow()
-			r.handle(o)
-		case <-tick.C:
-			r.setNow()
-			if r.check() {
-				return
-			}
-		case <-interrupt:
-			interrupt = nil
-			r.stop()
-		case <-r.ctx.Done():
-			r.fail(failure{exited, -1, "ended at once, on request"})
-			return
-		}
+	for _, s := range t.seen {
+		s.of.seen = &s
 	}
-}
-
-// setNow sets the time of the event that is handled.
-func (r *run) setNow() {
-	if !r.early() {
-		r.now = time.Since(r.started)
+	for _, m := range t.blocked {
+		m.blocked = true
 	}
-}
-
-// limitTime bounds the time to relax. The peers observe MaxTime themselves; the limit is for a peer that does not.
-func (r *run) limitTime() {
-	if r.MaxTime > 0 {
-		r.timeTicks = r.ticks(r.MaxTime - time.Since(r.started) + r.stopTimeout())
-	}
-}
-
-// check makes the decisions that are due at a tick. It reports whether the run ends because peers are overdue.
-func (r *run) check() (overdue bool) {
 	r.checkJoining()
 	r.checkKeepers()
 	r.checkRecovery()
 	r.checkMoves()
-	r.checkCapture()
-	r.checkSample()
+	r.checkCapture(t.captures)
+	r.checkSample(t.sample)
 	if r.timeTicks--; r.timeTicks == 0 {
 		r.stop()
 	}
 	if r.checkSilence(); r.ticksLeft == 1 {
 		r.failOverdue()
-		return true
+		r.ended = true
+		return
 	}
 	r.ticksLeft = max(r.ticksLeft-1, 0)
-	return false
 }
 
-// finished reports whether every peer has sent its result or is gone.
+// finished reports whether every peer has sent its result or is gone, or the run ends without them.
 func (r *run) finished() bool {
+	if r.ended {
+		return true
+	}
 	if r.early() { // what a peer reports may be a consequence: the cause may still follow
 		return r.stopping || r.failure != nil && r.failure.weight > reported
 	}
@@ -237,17 +134,40 @@ func (r *run) finished() bool {
 	return true
 }
 
+// handle makes the decisions about an event at the time now.
 func (r *run) handle(o event) {
-	if o.joined != nil {
-		r.enroll(o.joined, o.join)
-		return
+	m := o.of
+	if r.inTime {
+		r.steps = o.steps
 	}
-	if o.decided != nil {
+	switch {
+	case o.joined != nil: // too late: it will be refused
+		r.enroll(o.joined)
+		return
+	case o.decided != nil:
 		r.termDecided(*o.decided)
 		return
+	case o.tick != nil:
+		r.check(o.tick)
+		return
+	case o.asked == toStop:
+		r.stop()
+		return
+	case o.asked == toEnd:
+		r.fail(failure{exited, -1, "ended at once, on request"})
+		r.ended = true
+		return
+	case o.started != nil:
+		r.childStarted(m, o.child, o.started)
+		return
+	case o.restarted:
+		r.restarted()
+		return
+	case o.refused != nil:
+		r.refused(m, o.refused)
+		return
 	}
-	m := o.of
-	if r.handleFormer(m, o) || r.ofNoMember(m, o) || o.child != nil && o.child != m.child {
+	if r.handleFormer(m, o) || r.ofNoMember(m, o) || o.child != 0 && o.child != m.child {
 		return
 	}
 	m.quietTicks = 0
@@ -257,9 +177,9 @@ func (r *run) handle(o event) {
 		m.exited, m.exit = true, o.exit
 		switch {
 		case m.result != nil:
-		case m.blocked.Load() || r.anyOf(m, func(q *member) bool { return q.closed != nil }):
+		case o.blocked || r.anyOf(m, func(q *member) bool { return q.closed != nil }):
 			r.processEnded(m)
-		case m.conn == nil && r.early():
+		case m.conn == 0 && r.early():
 			r.endedEarly(m)
 		}
 	case o.closed != nil:
@@ -268,7 +188,7 @@ func (r *run) handle(o event) {
 			m.gone = true
 		case m.exited:
 			r.processEnded(m)
-		case r.anyOf(m, func(q *member) bool { return q.child != nil }): // the exit status of its process follows
+		case r.anyOf(m, func(q *member) bool { return q.child != 0 }): // the exit status of its process follows
 			m.closed = o.closed
 		default:
 			r.disconnected(m, o.closed)
@@ -315,10 +235,10 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		}
 		m.sweep = max(m.sweep, msg.Sweep)
 		r.measure(m, &msg)
-		r.Status.update(func(s *State) { s.Sweeps[m.rank] = msg.Sweep })
+		r.change(swept{m.rank, msg.Sweep})
 		if m.rank == 0 {
 			if r.beat.Sweep == 0 && msg.Sweep > 0 {
-				r.Log.Info().Msg("relaxing")
+				r.info("relaxing")
 			}
 			r.beat.Step, r.beat.Sweep = msg.Step, msg.Sweep
 		}
@@ -327,13 +247,11 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		}
 		if m.rank == 0 {
 			r.beat.Elapsed = r.now
-			r.Status.update(func(s *State) { s.Progress = r.beat })
-			if r.Watch != nil {
-				r.Watch(r.beat)
-			}
+			r.change(r.beat)
+			r.add(progress{r.beat})
 		}
 	case rendezvous.Sessions:
-		r.Status.update(func(s *State) { s.report(m.rank, &msg) })
+		r.change(accounted{m.rank, &msg})
 	case rendezvous.Captured:
 		if msg.Sampled {
 			r.receiveSample(m, &msg, values)
@@ -349,21 +267,19 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 			return
 		}
 		r.verdict = r.now
-		if msg.Placed && (r.Answer == nil || m.child == nil) {
+		if msg.Placed && (r.Answer == nil || m.child == 0) {
 			m.gone = true
-			m.conn.Close()
+			r.add(disconnect{m})
 			r.fail(failure{closed, m.rank,
 				fmt.Sprintf("%s claims that its block is in shared memory, which it does not have", m)})
 			return
 		}
 		m.result = &msg
-		r.Status.update(func(s *State) {
-			s.report(m.rank, &rendezvous.Sessions{Sessions: msg.Sessions, Former: msg.Former, Account: msg.Account})
-		})
+		r.change(accounted{m.rank, &rendezvous.Sessions{Sessions: msg.Sessions, Former: msg.Former, Account: msg.Account}})
 		if msg.Placed {
 			m.received = blocks.Bytes(m.final)
 		}
-		r.Log.Debug().Int("rank", m.rank).Str("reason", msg.Reason).Uint64("sweeps", msg.Sweeps).Msg("result")
+		r.debug("result", "rank", m.rank, "reason", msg.Reason, "sweeps", msg.Sweeps)
 		if msg.Reason != Failed {
 			return
 		}
@@ -385,7 +301,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 	case rendezvous.Block:
 		m.final = msg.Box
 	case rendezvous.Leave:
-		if r.joining && m.child == nil {
+		if r.joining && m.child == 0 {
 			r.dismiss(m, m.String()+" left before the start")
 			return
 		}
@@ -406,7 +322,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		if r.receiveRecovery(m, msg) {
 			return
 		}
-		m.conn.Close()
+		r.add(disconnect{m})
 		r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s sent an unexpected %T", m, msg)})
 	}
 }
@@ -415,7 +331,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 func (r *run) checkSilence() {
 	r.listen()
 	for _, m := range r.members {
-		held := m.blocked.Load()
+		held := m.blocked
 		switch {
 		case m.done():
 		case held && m.exited:
@@ -424,7 +340,7 @@ func (r *run) checkSilence() {
 			if m.silentFor(false, r.ticks(causeTime)) {
 				r.disconnected(m, m.closed)
 			}
-		case r.active && m.conn == nil: // its replacement has not joined
+		case r.active && m.conn == 0: // its replacement has not joined
 		case m.silentFor(held, r.ticks(r.PeerTimeout)):
 			r.lose(m, failure{silent, m.rank, m.silence(r.PeerTimeout) + r.when()})
 		case r.suspects(m):
@@ -436,23 +352,24 @@ func (r *run) checkSilence() {
 // fail records a failure. The first one ends the run.
 func (r *run) fail(f failure) {
 	first := r.failure == nil
-	level := zerolog.DebugLevel
+	say := r.debug
 	if first || f.weight > r.failure.weight && (r.failure.rank == f.rank || r.failure.weight == reported) {
 		if r.ending != "" {
 			f.text += "; " + r.ending
 		}
 		r.failure = &f
-		level = zerolog.WarnLevel
+		say = r.warn
 	}
 	if f.weight > reported {
-		r.Status.update(func(s *State) { s.lose(f.rank) })
+		r.change(rankLost(f.rank))
 	}
-	r.Log.WithLevel(level).Int("rank", f.rank).Msg(f.text)
+	say(f.text, "rank", f.rank)
 	if first && r.early() {
 		r.ticksLeft = r.ticks(causeTime)
 	} else if first {
 		for _, m := range r.members { // those that have sent their results, too
-			m.notify(rendezvous.Lost{Rank: f.rank, Why: f.text, CutOff: r.cutOff})
+			m.gone = m.gone || m.conn == 0 // nobody has its place
+			r.send(m, rendezvous.Lost{Rank: f.rank, Why: f.text, CutOff: r.cutOff})
 		}
 		r.ticksLeft = r.ticks(StopTime)
 	}
@@ -466,10 +383,10 @@ func (r *run) stop() {
 	if r.stopping = true; r.early() {
 		return
 	}
-	r.Log.Info().Msg("stopping")
+	r.info("stopping")
 	for _, m := range r.members {
 		if !m.done() {
-			m.notify(rendezvous.Stop{})
+			r.send(m, rendezvous.Stop{})
 		}
 	}
 	r.ticksLeft = r.ticks(r.stopTimeout())

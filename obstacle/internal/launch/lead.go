@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"time"
 
@@ -38,24 +37,19 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 		return nil, fmt.Errorf("%w: a key of %d bytes", rendezvous.ErrMalformed, len(s.Record.Key))
 	}
 	saver := p.save(s.Term.Number)
-	r := newRun(p, s.Record.Run, driver.Key(s.Record.Key))
-	r.started = s.Received.Add(-time.Duration(s.Record.ElapsedMS) * time.Millisecond)
-	r.begin, r.epoch, r.term, r.returning, r.active, r.inherits = r.started, s.Term.Epoch, s.Term, true, true, true
+	r := newShell(p, s.Record.Run, driver.Key(s.Record.Key))
+	r.zero = s.Received.Add(-time.Duration(s.Record.ElapsedMS) * time.Millisecond)
+	r.called, r.now = r.zero, time.Since(r.zero)
 	if err := rendezvous.Nested(s.Record.Losses, &r.losses); err != nil {
 		return nil, fmt.Errorf("the losses of the run: %w", err)
 	}
-	for _, m := range r.members {
-		m.valued, m.informed, m.assigned, m.since = true, true, true, r.epoch+1
-	}
 	r.keeper.Store(s.Keeper)
 	s.Keeper.LeaderReached(true) // it is this process
-	r.series, r.copies = emptySeries(&p), s.Ends
+	r.series = emptySeries(&p)
 	children, cancel := context.WithCancel(ctx)
-	r.ctx, r.server = children, s.Server
-	r.Log.Warn().Int("term", s.Term.Number).Str("address", s.Term.Leader).
-		Msg("the leader of the run was lost: this process leads it now")
-	r.Status.Enter(Solving)
-	r.reportEpoch()
+	r.ctx, r.server, r.listens = children, s.Server, s.Server.Addr()
+	r.succeed(s.Term, s.Ends)
+	r.execute()
 	s.Server.Handle(r.admit)
 	r.limitTime()
 	r.monitor()
@@ -88,69 +82,7 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 }
 
 // ownProcess identifies this process as join messages do.
-func (r *run) ownProcess() process {
+func ownProcess() process {
 	host, _ := os.Hostname()
 	return process{host, os.Getpid(), driver.PidSpace()}
-}
-
-// reachedBy returns the address at which the other end of a connection reaches a server of this process that listens at
-// the given address.
-func reachedBy(c *rendezvous.Conn, listens string) string {
-	host, port, _ := net.SplitHostPort(listens)
-	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
-		host, _, _ = net.SplitHostPort(c.Local())
-	}
-	return net.JoinHostPort(host, port)
-}
-
-// reseat gives a peer that lost its leader its place again.
-func (r *run) reseat(conn *rendezvous.Conn, j rendezvous.Join) {
-	if !r.returning || j.Rank < 0 || j.Rank >= len(r.members) || r.members[j.Rank].conn != nil ||
-		!r.validSteps(j.Standing.Steps) {
-		r.Log.Warn().Msg(conn.Refuse("its place in the run was given to another process").Error())
-		conn.Close()
-		return
-	}
-	m, s := r.members[j.Rank], j.Standing
-	m.control, m.listens, m.sweep, m.valued, m.ready = s.Control, s.Epoch, s.Sweep, s.Valued, s.Settled
-	m.steps = s.Steps
-	w := rendezvous.Welcome{Rank: m.rank, Epoch: r.epoch, Cluster: s.Cluster} // it has the settings
-	if r.welcome(m, conn, j, w) != nil {
-		conn.Close()
-		return
-	}
-	m.notify(rendezvous.Start{})
-	m.notify(rendezvous.Term{Term: r.term})
-	for _, m := range r.members {
-		if m.conn == nil {
-			return
-		}
-	}
-	r.lead()
-}
-
-// lead leads the run with the peers that have returned. If all of them relax in the same epoch, they go on undisturbed.
-func (r *run) lead() {
-	r.returning = false
-	settled, missing := r.resumeSteps(), false
-	for _, m := range r.members {
-		here := m.conn != nil
-		m.valued, missing = m.valued && here, missing || !here
-		settled = settled && here && m.ready && m.listens == r.epoch
-	}
-	r.Log.Info().Int("epoch", r.epoch).Bool("undisturbed", settled).Msg("leading the run")
-	for _, m := range r.members {
-		if m.conn == nil {
-			r.lose(m, failure{closed, m.rank, fmt.Sprintf("peer %d was lost with the leader of the run", m.rank)})
-		}
-	}
-	r.reportEpoch()
-	switch {
-	case settled:
-		r.active = false
-		r.askKeepers()
-		r.record()
-	case !missing:
-		r.nextEpoch()
-	}
 }

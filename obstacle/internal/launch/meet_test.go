@@ -22,6 +22,7 @@ import (
 type stage struct {
 	t       *rapid.T
 	r       *run
+	conns   connection     // number of them so far
 	peers   []*model       // that live
 	froms   map[int]string // by epoch: the iterate from which its peers go on
 	dead    map[int]bool   // processes
@@ -57,9 +58,9 @@ func (s *stage) block(rank int, k iterate.Iteration) []float64 {
 }
 
 func newStage(t *rapid.T, p Plan) *stage {
-	s := &stage{t: t, r: newRun(p, "run", [32]byte{}), froms: map[int]string{}, dead: map[int]bool{}}
+	s := &stage{t: t, r: newRun(p, "run", nil), froms: map[int]string{}, dead: map[int]bool{}}
 	r := s.r
-	r.started, r.KeepEvery = r.begin, time.Second
+	r.started, r.KeepEvery = true, time.Second
 	for rank, m := range r.members {
 		m.conn, m.valued, m.informed, m.control = s.conn(), true, true, "a:1"
 		m.join = rendezvous.Join{Host: "h", Pid: 1 + rank/2}
@@ -70,14 +71,15 @@ func newStage(t *rapid.T, p Plan) *stage {
 	return s
 }
 
-func (s *stage) conn() *rendezvous.Conn { return rendezvous.NewConn(stream{Reader: mute(s.r.done)}, 0) }
+func (s *stage) conn() connection {
+	s.conns++
+	return s.conns
+}
 
 // appear adds the model of a peer that the leader has welcomed. The model reads what the leader sends from now on.
 func (s *stage) appear(m *member) {
-	if m.out != nil {
-		close(m.out)
+	for s.r.next(m) != nil {
 	}
-	m.out = make(chan rendezvous.Message, 4*outbox)
 	s.peers = append(s.peers, &model{m: m, pid: m.join.Pid, epoch: s.r.epoch})
 }
 
@@ -92,16 +94,16 @@ func (s *stage) find(rank int) *model {
 
 // join lets a process run another peer.
 func (s *stage) join(pid, rank int) {
-	conn := s.conn()
-	s.r.handle(event{joined: conn, join: rendezvous.Join{Rank: rank, Host: "h", Pid: pid}})
+	s.r.handle(event{joined: &caller{conn: s.conn(), join: rendezvous.Join{Rank: rank, Host: "h", Pid: pid}}})
 	s.meet()
 }
 
 // meet adds the models of all peers that were welcomed.
 func (s *stage) meet() {
+	s.r.effects = slices.DeleteFunc(s.r.effects, func(e effect) bool { _, is := e.(send); return !is })
 	for _, m := range s.r.members {
 		known := slices.ContainsFunc(s.peers, func(q *model) bool { return q.m == m })
-		if m.conn == nil || known || m.gone {
+		if m.conn == 0 || known || m.gone {
 			continue
 		}
 		if s.dead[m.join.Pid] { // it has ended before the leader welcomed it
@@ -115,7 +117,7 @@ func (s *stage) meet() {
 
 // receive lets a peer handle the next message of the leader. It reports whether there was one.
 func (s *stage) receive(q *model) bool {
-	switch msg := q.m.next().(type) {
+	switch msg := s.r.next(q.m).(type) {
 	case nil:
 		return false
 	case rendezvous.Epoch:
@@ -238,7 +240,7 @@ func (s *stage) kill(pid int) {
 	s.dead[pid] = true
 	var others []*member
 	for _, m := range s.r.members {
-		if m.conn != nil && !s.dead[m.join.Pid] && s.r.handoverTo(m) == nil {
+		if m.conn != 0 && !s.dead[m.join.Pid] && s.r.handoverTo(m) == nil {
 			others = append(others, m)
 		}
 	}
@@ -288,7 +290,6 @@ func TestLossesMeetMoves(t *testing.T) {
 	var again, resumed, met int
 	rapid.Check(t, func(t *rapid.T) {
 		s := newStage(t, p)
-		defer close(s.r.done)
 		for range rapid.IntRange(0, 20).Draw(t, "rounds before") + 10 {
 			s.round()
 		}

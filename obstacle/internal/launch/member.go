@@ -2,7 +2,7 @@ package launch
 
 import (
 	"fmt"
-	"sync/atomic"
+	"time"
 
 	"github.com/p2pdc/p2pdc/internal/register"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
@@ -11,22 +11,32 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
+// connection is the number of a connection; 0: none.
+type connection int
+
+// child is the number of a process that this one has started; 0: none.
+type child int
+
+// caller is a process that has connected.
+type caller struct {
+	conn   connection
+	join   rendezvous.Join
+	remote string // address of its end
+	here   string // address at which it reaches this process
+}
+
 // member is a peer as the launcher sees it.
 type member struct {
-	rank  int
-	box   problem.Box      // as assigned
-	final problem.Box      // of its final values
-	held  problem.Box      // of the values that it had at the end of the epoch before
-	hole  problem.Box      // the part of box that it has to repair, in a run that moves planes
-	conn  *rendezvous.Conn // nil before it joins
-	child Child            // nil if it was started by hand
-	join  rendezvous.Join
-	label string // of its cluster; "": to be measured
-
-	out     chan rendezvous.Message // to be sent, in order; it may hold a parcel
-	written chan struct{}           // closed after the last write to conn
-	served  chan struct{}           // closed after the last read from conn
-	ended   chan struct{}           // closed when the child has ended
+	rank     int
+	box      problem.Box // as assigned
+	final    problem.Box // of its final values
+	held     problem.Box // of the values that it had at the end of the epoch before
+	hole     problem.Box // the part of box that it has to repair, in a run that moves planes
+	caller               // zero before it joins
+	child    child       // 0 if it was started by hand
+	name     string      // of the child, for the user
+	starting bool        // a child
+	label    string      // of its cluster; "": to be measured
 
 	control    string  // address of its control channel
 	seated     int     // epoch in which it got its place
@@ -59,22 +69,22 @@ type member struct {
 	steps      []int // of whose ends it had its block when it returned
 	quietTicks int   // ticks since its last message
 	result     *rendezvous.Result
-	received   int64       // bytes of its block
-	passing    atomic.Bool // copies of other peers' blocks are about to be sent to it
-	blocked    atomic.Bool // the launcher does not read from it, as there is no room for its block
-	gone       bool        // its connection has ended
-	closed     error       // why, while the exit status of its process is awaited
-	exited     bool        // its process has ended
-	exit       error       // its exit status
+	received   int64  // bytes of its block
+	seen       *sight // what the kernel knew of it at the last tick; nil: it was not asked
+	blocked    bool   // its connection is not read, as there is no room for its block
+	gone       bool   // its connection has ended
+	closed     error  // why, while the exit status of its process is awaited
+	exited     bool   // its process has ended
+	exit       error  // its exit status
 }
 
 // String identifies the peer to the user.
 func (m *member) String() string {
 	switch {
-	case m.conn != nil && m.child == nil:
+	case m.conn != 0 && m.child == 0:
 		return fmt.Sprintf("peer %d (pid %d on %s)", m.rank, m.join.Pid, m.join.Host)
-	case m.child != nil:
-		return fmt.Sprintf("peer %d (%s)", m.rank, m.child.Name())
+	case m.child != 0:
+		return fmt.Sprintf("peer %d (%s)", m.rank, m.name)
 	}
 	return fmt.Sprintf("peer %d", m.rank)
 }
@@ -103,76 +113,66 @@ func (m *member) entry() rendezvous.Member {
 		PidSpace: m.join.PidSpace}
 }
 
-// parcel is several messages to a peer, which are sent together.
-type parcel interface{ send(m *member) error }
-
-// outbox bounds the messages to a slow peer that wait.
-const outbox = 64
-
-// write sends the messages of out, that of the member at its beginning, in a goroutine so that a stopped peer does not delay others.
-func (m *member) write(out <-chan rendezvous.Message) {
-	defer close(m.written)
-	defer exitOnPanic()
-	for msg := range out {
-		var err error
-		if p, is := msg.(parcel); is {
-			err = p.send(m)
-		} else {
-			err = m.conn.Send(msg)
-		}
-		if err != nil {
-			m.conn.Close() // serve sees the end of the connection
-			return
-		}
-	}
-}
-
-// notify queues a message to the peer and does not block.
-func (m *member) notify(msg rendezvous.Message) {
-	if m.out == nil {
-		return // it was lost
-	}
-	select {
-	case m.out <- msg:
-	default: // the queue of a stopped peer is full: it will time out
-	}
-}
-
 // done reports whether nothing more is expected from the peer.
 func (m *member) done() bool { return m.result != nil || m.gone }
 
 // missing reports whether its block is incomplete.
 func (m *member) missing() bool { return m.result == nil || m.received != blocks.Bytes(m.final) }
 
-// over reports whether the process of a lost peer has ended and its connection is no longer used.
-func (m *member) over() bool {
-	return isClosed(m.written) && isClosed(m.served) && (m.child == nil || isClosed(m.ended))
+// tick is what decisions that are due at a tick need to know.
+type tick struct {
+	seen     []sight            // answers to look
+	blocked  []*member          // whose connection is not read, as there is no room for the block
+	captures bool               // an iterate of the whole grid is wanted
+	sample   *rendezvous.Sample // values that are wanted; nil: none
 }
 
-// isClosed reports whether a channel is closed or nil.
-func isClosed(c <-chan struct{}) bool {
-	if c == nil {
-		return true
-	}
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
+// sight is what the kernel knows of a peer that is silent.
+type sight struct {
+	of      *member
+	stopped bool          // its process, which this one has started
+	known   bool          // silent is
+	silent  time.Duration // for how long its host has acknowledged nothing, see rendezvous.Conn.HostSilent
 }
+
+// timeSteps are the ends of time steps that have arrived.
+type timeSteps struct {
+	done    int   // number of complete steps, with those before the run
+	over    bool  // every step is complete
+	missing []int // ranks whose blocks are needed for the first end that is known; nil: one is known
+}
+
+// started is the answer to start.
+type started struct {
+	name string // of the process, for the user
+	err  error
+}
+
+// request is what a user asks for.
+type request int
+
+const (
+	toStop request = iota + 1 // with the best iterate
+	toEnd                     // at once
+)
 
 // event is an input of a run. The launcher handles events one by one.
 type event struct {
-	of      *member          // nil if joined is set
-	joined  *rendezvous.Conn // with join
-	join    rendezvous.Join
-	message rendezvous.Message // never a Chunk
-	values  []float64          // of a Captured
-	bytes   int64              // of the peer's block, now placed
-	closed  error              // the connection ended
-	child   Child              // that ended, with exited
-	exited  bool               // the child ended
-	exit    error
-	decided *register.Term // answer to a proposal; zero: the proposal could not be decided
+	of        *member // nil if joined or decided is set
+	joined    *caller
+	message   rendezvous.Message // never a Chunk
+	values    []float64          // of a Captured
+	bytes     int64              // of the peer's block, now placed
+	closed    error              // the connection ended
+	child     child              // that ended, with exited, or was started
+	exited    bool               // the child ended
+	exit      error
+	blocked   bool // of a peer whose child has ended: its connection is not read
+	tick      *tick
+	asked     request        // of the user
+	started   *started       // an answer to start
+	refused   error          // the peer could not be welcomed
+	restarted bool           // an answer to restartSteps
+	steps     timeSteps      // of a problem in time, at the event
+	decided   *register.Term // answer to a proposal; zero: the proposal could not be decided
 }

@@ -101,7 +101,7 @@ func (r *run) places() (parts []placement.Part, processes []placement.Process) {
 		parts = append(parts, placement.Part{Points: m.box.Points(), Process: r.index(processOf(m))})
 	}
 	for _, s := range r.spares {
-		if len(r.leaving) > 0 || r.Elastic && s.child == nil {
+		if len(r.leaving) > 0 || r.Elastic && s.child == 0 {
 			here[processOf(s)] = true
 			r.index(processOf(s))
 		}
@@ -128,7 +128,7 @@ func (r *run) decideMoves() {
 		r.prepareMove(r.members[m.Part], r.known[m.To])
 	}
 	if r.waited = 0; len(r.pending) > 0 {
-		r.Log.Info().Int("parts", len(r.pending)).Msg("parts move to other processes")
+		r.info("parts move to other processes", "parts", len(r.pending))
 	}
 }
 
@@ -140,17 +140,23 @@ func (r *run) stuck(moves []placement.Move, parts []placement.Part) bool {
 			if len(r.starting) > 0 {
 				return true // it will join
 			}
-			s := &member{rank: len(r.members) + len(r.moves) + len(r.losses)}
-			if r.Spawn == nil || r.start(s, s.rank) != nil {
-				r.Log.Warn().Msg("no other process can take the parts of one that leaves: stopping")
-				r.stop()
+			if r.Spawn == nil {
+				r.stopLeaving()
 				return true
 			}
+			s := &member{rank: len(r.members) + len(r.moves) + len(r.losses)}
 			r.starting = append(r.starting, s)
+			r.add(start{s, s.rank})
 			return true
 		}
 	}
 	return false
+}
+
+// stopLeaving ends the run early for want of a process that takes the parts of one that leaves.
+func (r *run) stopLeaving() {
+	r.warn("no other process can take the parts of one that leaves: stopping")
+	r.stop()
 }
 
 // prepareMove asks a process to run another peer, for the part of m. A spare process runs its first part itself; the
@@ -166,8 +172,8 @@ func (r *run) prepareMove(m *member, to process) {
 		}
 	}
 	for _, q := range r.members {
-		if q.conn != nil && processOf(q) == to {
-			q.notify(rendezvous.Host{Rank: m.rank})
+		if q.conn != 0 && processOf(q) == to {
+			r.send(q, rendezvous.Host{Rank: m.rank})
 			r.pending = append(r.pending, h)
 			return
 		}
@@ -175,10 +181,10 @@ func (r *run) prepareMove(m *member, to process) {
 }
 
 // expects takes a peer that joins for a part that is to move. It reports whether the peer is one.
-func (r *run) expects(conn *rendezvous.Conn, j rendezvous.Join) bool {
+func (r *run) expects(c *caller) bool {
 	for _, h := range r.pending {
-		if h.to == nil && h.rank == j.Rank && h.place == joined(&j) {
-			h.to = &member{conn: conn, join: j}
+		if h.to == nil && h.rank == c.join.Rank && h.place == joined(&c.join) {
+			h.to = &member{caller: *c}
 			r.tellSpare(h.to)
 			return true
 		}
@@ -188,7 +194,7 @@ func (r *run) expects(conn *rendezvous.Conn, j rendezvous.Join) bool {
 
 // beginMoves begins the moves of an epoch, unless a peer was lost: then they wait.
 func (r *run) beginMoves() {
-	if slices.ContainsFunc(r.members, func(m *member) bool { return !m.valued || m.conn == nil }) {
+	if slices.ContainsFunc(r.members, func(m *member) bool { return !m.valued || m.conn == 0 }) {
 		return
 	}
 	for _, h := range r.pending {
@@ -201,25 +207,24 @@ func (r *run) beginMoves() {
 		next := from.successor()
 		to.rank, to.box, to.final, to.sweep, to.valued = next.rank, next.box, next.final, next.sweep, true
 		to.former, to.carried = next.former, next.carried
-		label, err := r.label(h.rank, to.conn, to.join)
-		if err == nil {
-			if _, known := r.slow[h.place]; !known && r.Parts > 1 {
-				r.slow[h.place] = 1
-			}
-			err = r.seat(to, to.conn, to.join, label)
-		}
+		label, err := r.label(h.rank, &to.caller)
 		if err != nil {
-			r.Log.Warn().Err(err).Int("rank", h.rank).Msg("a part cannot move")
+			r.warn("a part cannot move", "error", err, "rank", h.rank)
 			r.dropMove(h)
 			continue
 		}
+		if _, known := r.slow[h.place]; !known && r.Parts > 1 {
+			r.slow[h.place] = 1
+		}
+		r.add(displace{of: from})
+		r.seat(to, &to.caller, label)
 		h.at = r.now
-		h.known = r.series != nil || r.exact()
+		h.known = r.inTime || r.exact()
 		r.members[h.rank] = to
-		r.Status.update(func(s *State) { s.leave(h.rank) })
+		r.change(rankLeft(h.rank))
 		r.handing = append(r.handing, h)
 		if !h.known {
-			from.notify(rendezvous.Capture{Number: -r.epoch, Boxes: []problem.Box{{Hi: r.Problem.N}}})
+			r.send(from, rendezvous.Capture{Number: -r.epoch, Boxes: []problem.Box{{Hi: r.Problem.N}}})
 		}
 	}
 	r.pending = nil
@@ -227,9 +232,9 @@ func (r *run) beginMoves() {
 
 // dropMove dismisses the peer that was to take a part.
 func (r *run) dropMove(h *handover) {
-	if to := h.to; to != nil && to.out == nil {
-		_ = to.conn.Send(rendezvous.Bye{Moved: true})
-		to.conn.Close()
+	if to := h.to; to != nil {
+		r.send(to, rendezvous.Bye{Moved: true})
+		r.add(disconnect{to})
 	}
 }
 
@@ -275,7 +280,7 @@ func (r *run) handleFormer(m *member, o event) bool {
 			r.receiveCopy(m, &msg, o.values)
 		} else if msg.Number == -r.epoch && !h.known {
 			if len(o.values) != m.box.Points() {
-				m.conn.Close()
+				r.add(disconnect{m})
 				r.lose(h.to, failure{reported, h.rank, m.String() + " sent other values than those of its part"})
 				return true
 			}
@@ -290,14 +295,15 @@ func (r *run) handleFormer(m *member, o event) bool {
 // undoMoves ends the moves of an epoch that is over before all relaxed in it: the parts stay where they were.
 func (r *run) undoMoves() {
 	for _, h := range r.handing {
-		if h.from.gone { // the new peer repairs the part
-			h.to.valued = false
+		if h.from.gone { // the new peer repairs the part, unless it has all values already
+			h.to.valued = h.to.ready
 			continue
 		}
 		to := r.members[h.rank]
-		if to == h.to && to.conn != nil {
+		if to == h.to && to.conn != 0 {
 			r.dismissMoved(to)
 		}
+		r.add(displace{of: h.from, back: true})
 		h.from.since = r.epoch
 		r.members[h.rank] = h.from
 		r.by(h.from, "process of "+h.from.String()+", which still had the block")
@@ -308,10 +314,8 @@ func (r *run) undoMoves() {
 // dismissMoved ends a peer whose part another process runs.
 func (r *run) dismissMoved(m *member) {
 	m.moved = true
-	m.notify(rendezvous.Bye{Moved: true})
-	close(m.out)
-	m.out = nil
-	r.retired = append(slices.DeleteFunc(r.retired, (*member).over), m)
+	r.send(m, rendezvous.Bye{Moved: true})
+	r.add(finish{m})
 }
 
 // endMovesEarly dismisses the peers of moves that are under way when the run ends.
@@ -344,8 +348,7 @@ func (r *run) endMoves() {
 		r.moves = append(r.moves, Moved{
 			Rank: h.rank, From: h.from.process(), To: h.to.process(), At: h.at.Seconds(), Seconds: (now - h.at).Seconds(),
 		})
-		r.Log.Info().Int("rank", h.rank).Str("from", h.from.process()).Str("to", h.to.process()).
-			Dur("pause", now-h.at).Msg("part moved")
+		r.info("part moved", "rank", h.rank, "from", h.from.process(), "to", h.to.process(), "pause", now-h.at)
 		at = min(at, h.at)
 		if !h.from.gone {
 			r.dismissMoved(h.from)
@@ -364,7 +367,7 @@ func (r *run) leave(m *member) {
 		r.stop()
 		return
 	}
-	r.Log.Info().Str("process", m.process()).Msg("a process leaves: its parts move to others")
+	r.info("a process leaves: its parts move to others", "process", m.process())
 	r.leaving[processOf(m)], r.sinceLeave = true, 0
 }
 

@@ -3,7 +3,6 @@ package launch
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -16,7 +15,6 @@ type ownership struct {
 	config problem.Config // Problem, Partition, Method, Balance
 	axis   int            // along which planes move
 
-	mu    sync.Mutex
 	boxes []problem.Box // by rank; empty until declared
 }
 
@@ -31,8 +29,6 @@ func newOwnership(p *Plan) *ownership {
 }
 
 func (o *ownership) reset() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	clear(o.boxes)
 	for r := range o.boxes {
 		if !o.config.Balance {
@@ -43,15 +39,11 @@ func (o *ownership) reset() {
 
 // recut begins again with another partition.
 func (o *ownership) recut(p problem.Partition) {
-	o.mu.Lock()
 	o.config.Partition = p
-	o.mu.Unlock()
 	o.reset()
 }
 
 func (o *ownership) declare(rank int, b problem.Box) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if !o.config.Balance {
 		return errors.New("a box was declared, but no planes move in this run")
 	}
@@ -79,15 +71,11 @@ func (o *ownership) declare(rank int, b problem.Box) error {
 
 // box returns the declared box of a peer, or that of the partition.
 func (o *ownership) box(rank int) problem.Box {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	return o.boxes[rank]
 }
 
 // unowned returns the planes that belong to no peer with a complete block.
 func (o *ownership) unowned(whole func(rank int) bool) []problem.Box {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	n := o.config.Problem.N[o.axis]
 	taken := make([]bool, n+1)
 	taken[n] = true

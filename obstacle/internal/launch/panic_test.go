@@ -65,42 +65,47 @@ func (stream) SetReadDeadline(time.Time) error  { return nil }
 
 // feed lets a leader handle the bytes that two peers send after the start, or before, and the joining of a third process.
 func feed(t testing.TB, p Plan, early bool, first, second []byte, j rendezvous.Join) {
-	r := newRun(p, "run", driver.Key{})
-	if r.ctx, r.started = t.Context(), r.begin; early {
-		r.started, r.active, r.joining = time.Time{}, true, true
+	r := newShell(p, "run", driver.Key{})
+	if r.ctx, r.zero, r.started = t.Context(), r.called, true; early {
+		r.started, r.active, r.joining = false, true, true
 	}
 	r.Status.Enter(Solving)
+	var links []*link
 	for rank, b := range [][]byte{first, second} {
 		m := r.members[rank]
-		m.conn, m.valued, m.control = rendezvous.NewConn(stream{Reader: bytes.NewReader(b)}, 0), true, "127.0.0.1:1"
+		links = append(links, r.connect(m, stream{Reader: bytes.NewReader(b)}))
+		m.valued, m.control = true, "127.0.0.1:1"
 		m.join = rendezvous.Join{Host: "h", Pid: 100 + rank}
-		m.out, m.served, m.written = make(chan rendezvous.Message, outbox), make(chan struct{}), make(chan struct{})
-		go r.serve(m)
+		go r.serve(m, links[rank])
 	}
-	handle := func() {
+	handle := func(o input) {
+		r.handle(r.eventOf(o))
+		r.execute()
+	}
+	handleAll := func() {
 		for {
 			select {
-			case o := <-r.events:
-				r.handle(o)
+			case o := <-r.inputs:
+				handle(o)
 				continue
 			default:
 			}
 			break
 		}
 	}
-	for _, m := range r.members {
-		for !isClosed(m.served) {
+	for _, l := range links {
+		for !isClosed(l.served) {
 			select {
-			case o := <-r.events:
-				r.handle(o)
-			case <-m.served:
+			case o := <-r.inputs:
+				handle(o)
+			case <-l.served:
 			}
 		}
 	}
-	handle()
-	r.handle(event{joined: rendezvous.NewConn(stream{Reader: bytes.NewReader(first)}, 0), join: j})
-	handle()
-	r.check()
+	handleAll()
+	handle(input{arrived: rendezvous.NewConn(stream{Reader: bytes.NewReader(first)}, 0), join: j})
+	handleAll()
+	r.step(event{tick: r.observe()})
 	close(r.done)
 }
 

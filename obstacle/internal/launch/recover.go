@@ -36,7 +36,7 @@ func Recovery(recover string, inTime bool, spares int) (mode, why string) {
 }
 
 // onLoss returns what the run does when a peer is lost, and the reason.
-func (r *run) onLoss() (mode, why string) { return Recovery(r.Recover, r.series != nil, r.Spares) }
+func (r *run) onLoss() (mode, why string) { return Recovery(r.Recover, r.inTime, r.Spares) }
 
 // Loss describes the loss of a peer from which the run went on.
 type Loss struct {
@@ -80,7 +80,6 @@ type recovery struct {
 	after       int             // time steps that are complete at the beginning of the epoch
 	newest      uint64          // sweeps of the run at the last loss
 	spares      []*member       // that wait
-	retired     []*member       // lost
 	silentHosts map[string]bool // on which a peer has fallen silent, in this recovery
 	preferred   *member         // whose process takes the place of a lost peer; nil: the one that runs the fewest
 	faces       []*member       // from which values are awaited
@@ -106,7 +105,7 @@ func (r *run) lose(m *member, f failure) {
 	if r.early() {
 		r.refusal = f.text
 	}
-	if r.joining && m.child == nil && !r.Recovers() && r.failure == nil {
+	if r.joining && m.child == 0 && !r.Recovers() && r.failure == nil {
 		r.dismiss(m, f.text)
 		return
 	}
@@ -115,7 +114,7 @@ func (r *run) lose(m *member, f failure) {
 		r.fail(f)
 		return
 	}
-	if r.series != nil && r.series.over() {
+	if r.inTime && r.steps.over {
 		m.gone = true // every step has arrived
 		return
 	}
@@ -135,12 +134,12 @@ func (r *run) lose(m *member, f failure) {
 			Rank: q.rank, Why: f.text, Detected: r.now.Seconds(), Recovered: nullable.NaN(),
 			Residual: nullable.NaN(), From: nullable.NaN(), FromStep: nullable.NaN(), sweep: r.sweeps(),
 		}
-		r.Log.Warn().Int("rank", q.rank).Int("epoch", r.epoch+1).Msg(f.text + ": recovering")
+		r.warn(f.text+": recovering", "rank", q.rank, "epoch", r.epoch+1)
 		r.losses, r.open = append(r.losses, l), append(r.open, l)
-		r.Status.update(func(s *State) { s.lose(q.rank) })
-		r.retire(q)
+		r.change(rankLost(q.rank))
+		r.add(retire{q})
 		r.members[q.rank] = r.successor(q)
-		if f.weight == silent && q.child == nil {
+		if f.weight == silent && q.child == 0 {
 			if r.silentHosts == nil {
 				r.silentHosts = map[string]bool{}
 			}
@@ -148,7 +147,7 @@ func (r *run) lose(m *member, f failure) {
 		}
 	}
 	if !r.early() {
-		r.Status.Enter(Recovering)
+		r.change(Recovering)
 	}
 	r.reportEpoch()
 	r.nextEpoch()
@@ -172,7 +171,7 @@ func (r *run) unrecoverable(m *member) string {
 	}
 	r.fruitless[m.rank]++
 	switch {
-	case left == 0 && valued && r.series == nil && !r.exact():
+	case left == 0 && valued && !r.inTime && !r.exact():
 		return "no peer is left that has values"
 	case r.fruitless[m.rank] > maxFruitless:
 		return fmt.Sprintf("rank %d was lost %d times without a sweep between", m.rank, r.fruitless[m.rank])
@@ -200,21 +199,6 @@ func (r *run) sweeps() (most uint64) {
 	return most
 }
 
-// retire ends the connection to a lost peer. What its process sends later is not read. A process that the launcher has
-// started is ended, because it could write to the shared answer.
-func (r *run) retire(m *member) {
-	r.retired = append(slices.DeleteFunc(r.retired, (*member).over), m) // a run may lose many
-	if m.child != nil {
-		m.child.Kill()
-	}
-	if m.conn == nil {
-		return
-	}
-	m.conn.Close()
-	close(m.out)
-	m.out = nil
-}
-
 // beginEpoch begins the next epoch with the peers that are left, and replaces those that are not.
 func (r *run) beginEpoch() {
 	r.epoch++
@@ -222,7 +206,7 @@ func (r *run) beginEpoch() {
 	if r.stopping {
 		r.ticksLeft = r.ticks(r.stopTimeout())
 	}
-	if r.series != nil {
+	if r.inTime {
 		r.goFromStep()
 	}
 	r.beat.Residual = math.NaN() // until a peer reports that of the new epoch
@@ -230,7 +214,7 @@ func (r *run) beginEpoch() {
 	lost := r.lostRanks()
 	for _, m := range r.members {
 		if m.gone { // it had sent its block, which is the one of the epoch before
-			r.retire(m)
+			r.add(retire{m})
 			m = m.successor()
 			r.members[m.rank] = m
 		}
@@ -239,18 +223,18 @@ func (r *run) beginEpoch() {
 		if !m.valued {
 			r.unvalued = append(r.unvalued, m.box)
 		}
-		if m.conn != nil {
-			m.notify(rendezvous.Epoch{Epoch: r.epoch, Lost: lost})
+		if m.conn != 0 {
+			r.send(m, rendezvous.Epoch{Epoch: r.epoch, Lost: lost})
 		}
 	}
 	r.beginMoves()
 	r.askAgain()
 	for _, m := range r.members {
-		if m.conn == nil && !m.awaited && !r.waitsFor(m) {
+		if m.conn == 0 && !m.awaited && !r.waitsFor(m) {
 			r.replace(m)
 		}
 	}
-	if r.series == nil && !r.exact() && !r.moved() {
+	if !r.inTime && !r.exact() && !r.moved() {
 		r.askForFaces()
 	}
 	r.advance()
@@ -264,10 +248,10 @@ func (r *run) advance() {
 	r.idleTicks = 0
 	valued := true
 	for _, m := range r.members {
-		if m.conn == nil || m.listens != r.epoch || m.control == "" && r.early() {
+		if m.conn == 0 || m.listens != r.epoch || m.control == "" && r.early() {
 			return
 		}
-		valued = valued && (m.valued || r.series != nil)
+		valued = valued && (m.valued || r.inTime)
 	}
 	if r.joining && !r.allJoined() {
 		return
@@ -310,7 +294,7 @@ func (r *run) advance() {
 
 // assign sends a peer its work of the epoch.
 func (r *run) assign(m *member, now *roster) {
-	w := &workload{assign: r.assignment(m, r.news(m, now), 0), n: r.N}
+	w := &workload{assign: r.assignment(m, r.news(m, now), 0), n: r.N, box: m.box}
 	m.assigned, m.listed = true, r.epoch
 	a := &w.assign
 	if !m.informed {
@@ -324,18 +308,18 @@ func (r *run) assign(m *member, now *roster) {
 	if !r.exact() { // its state has the factor
 		a.Omega = r.begun().omega
 	}
-	if r.MaxSweeps > 0 && r.series == nil { // the bound holds in each time step
+	if r.MaxSweeps > 0 && !r.inTime { // the bound holds in each time step
 		a.MaxSweeps = max(1, r.MaxSweeps-min(r.MaxSweeps, r.begun().sweeps))
 	}
 	if r.MaxTime > 0 {
 		a.MaxTime = max(time.Millisecond, r.MaxTime-r.now)
 	}
 	switch {
-	case r.early(), r.series == nil && !r.exact() && r.handoverTo(m) == nil && r.survivors(nil) == 0: // nobody has values yet
+	case r.early(), !r.inTime && !r.exact() && r.handoverTo(m) == nil && r.survivors(nil) == 0: // nobody has values yet
 		a.Initial, w.initial = r.Initial != nil, r.Initial
 		a.Earlier, a.After = r.Earlier, r.After
-	case r.series != nil:
-		a.Initial, w.initial = true, r.series.newest()
+	case r.inTime:
+		a.Initial, w.newest = true, true
 	case r.exact():
 		r.resumeWith(w, m)
 	case r.handoverTo(m) != nil:
@@ -347,7 +331,7 @@ func (r *run) assign(m *member, now *roster) {
 			w.around = append(w.around, s.values...)
 		}
 	}
-	m.notify(w)
+	r.send(m, w)
 }
 
 // coarsest bounds the tolerance of a repair.
@@ -370,7 +354,7 @@ func (r *run) receiveRecovery(m *member, msg rendezvous.Message) bool {
 	case rendezvous.Listen:
 		if m.control == "" {
 			m.since = msg.Epoch
-			r.Log.Info().Int("rank", m.rank).Str("control", msg.Control).Msg("peer listens")
+			r.info("peer listens", "rank", m.rank, "control", msg.Control)
 		}
 		m.entered(&msg)
 	case rendezvous.Repaired:
@@ -401,13 +385,13 @@ func (r *run) receiveFaces(m *member, number int, values []float64) {
 		return // of a former epoch
 	}
 	if len(values) == 0 { // it had not begun to relax
-		r.Log.Info().Int("rank", m.rank).Msg("a peer has no values yet: its block is repaired, too")
+		r.info("a peer has no values yet: its block is repaired, too", "rank", m.rank)
 		m.valued = false
 		r.nextEpoch()
 		return
 	}
 	if err := repair.NewFaces(r.unvalued).Add(r.heldBy(m), values); err != nil {
-		m.conn.Close()
+		r.add(disconnect{m})
 		r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s sent values that no block can be repaired from: %v", m, err)})
 		return
 	}
@@ -434,14 +418,14 @@ func (r *run) unreachable(m *member, msg *rendezvous.Unreachable) {
 // recovered ends a recovery.
 func (r *run) recovered() {
 	r.active, r.settled = false, r.epoch
-	r.Status.Enter(Solving)
+	r.change(Solving)
 	at := r.now.Seconds()
 	for _, l := range r.open {
 		l.Recovered = nullable.Number(at)
-		r.Status.update(func(s *State) { delete(s.Lost, l.Rank) })
+		r.change(rankBack(l.Rank))
 	}
 	if n := len(r.open); n > 0 {
-		r.Log.Info().Int("epoch", r.epoch).Float64("seconds", at-r.open[n-1].Detected).Msg("recovered: all peers relax again")
+		r.info("recovered: all peers relax again", "epoch", r.epoch, "seconds", at-r.open[n-1].Detected)
 	}
 	r.open = nil
 	clear(r.silentHosts)
@@ -470,7 +454,7 @@ func (r *run) checkRecovery() {
 	var late *member
 	for _, m := range r.members {
 		switch {
-		case m.conn == nil:
+		case m.conn == 0:
 			return
 		case m.assigned && !m.valued:
 			limit = max(limit, r.ticks(leastRepair), r.ticks(r.beat.Elapsed))

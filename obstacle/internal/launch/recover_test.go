@@ -156,7 +156,7 @@ func TestSurvivorThatDoesNotAnswer(t *testing.T) {
 			r.Recover = rendezvous.RecoverLocal
 			r.active, r.epoch = true, 2
 			for _, m := range r.members {
-				m.conn, m.valued, m.listens = rendezvous.NewConn(nil, 0), true, 2
+				m.conn, m.valued, m.listens = 9, true, 2
 			}
 			change(r, r.members[1])
 			limit := r.ticks(2*r.PeerTimeout + StopTime)
@@ -189,12 +189,11 @@ func TestWorkComesInOrder(t *testing.T) {
 
 // workComesInOrder checks the order for a survivor that relaxes until the epoch begins, or does not.
 func workComesInOrder(t *testing.T, p Plan, idle bool) {
-	w := &run{Plan: p, started: time.Unix(1, 0)}
+	w := &run{Plan: p, started: true}
 	w.active, w.epoch = true, 1
 	for rank := range peers {
 		m := &member{
-			rank: rank, box: p.Partition.Box(iterate.Rank(rank)), valued: rank == 0, conn: rendezvous.NewConn(nil, 0),
-			out: make(chan rendezvous.Message, outbox),
+			rank: rank, box: p.Partition.Box(iterate.Rank(rank)), valued: rank == 0, caller: caller{conn: 9},
 		}
 		w.members = append(w.members, m)
 	}
@@ -231,10 +230,10 @@ func TestRelaxationFactorIsKept(t *testing.T) {
 		{rendezvous.RecoverLocal, []rendezvous.Listen{{Sweep: 8, Omega: 2}, {Sweep: 9, Omega: -1}, {Sweep: 7, Omega: 1.8}}, 1.8},
 		{rendezvous.RecoverExact, []rendezvous.Listen{{Sweep: 8, Omega: 1.9}, {}, {Sweep: 7, Omega: 1.8}}, 0},
 	} {
-		r := &run{Plan: rehearsal.plan, started: time.Unix(1, 0)}
+		r := &run{Plan: rehearsal.plan, started: true}
 		r.Partition, r.Recover, r.resumption = cut, c.recover, &resumption{again: true}
 		for rank, l := range c.reported {
-			m := &member{rank: rank, informed: true, valued: true, out: make(chan rendezvous.Message, 1)}
+			m := &member{rank: rank, informed: true, valued: true}
 			r.members = append(r.members, m)
 			m.entered(&l)
 		}
@@ -242,7 +241,7 @@ func TestRelaxationFactorIsKept(t *testing.T) {
 			now, err := r.roster()
 			require.NoError(t, err)
 			r.assign(m, now)
-			require.Equal(t, c.want, (<-m.out).(*workload).assign.Omega, c)
+			require.Equal(t, c.want, (r.next(m)).(*workload).assign.Omega, c)
 		}
 	}
 }
@@ -252,13 +251,13 @@ func TestSurvivorsBuildDuringAMove(t *testing.T) {
 	rehearsal := rehearse(t, recovering)
 	close(rehearsal.stop)
 	<-rehearsal.done
-	r := &run{Plan: rehearsal.plan, started: time.Unix(1, 0)}
+	r := &run{Plan: rehearsal.plan, started: true}
 	r.Partition = problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 4}}}
 	r.Recover, r.Scheme, r.active, r.epoch = rendezvous.RecoverLocal, "sync", true, 1
 	for rank := range 3 {
 		r.members = append(r.members, &member{
 			rank: rank, informed: true, valued: true, idle: true, listens: 1, sweep: 7,
-			conn: rendezvous.NewConn(nil, 0), out: make(chan rendezvous.Message, 1),
+			caller: caller{conn: connection(1 + rank)},
 		})
 	}
 	h := &handover{rank: 1, to: r.members[1], from: &member{}}
@@ -275,7 +274,7 @@ func TestSurvivorsBuildDuringAMove(t *testing.T) {
 	r.advance()
 	require.Equal(t, [3]bool{true, true, true}, assigned())
 	for _, m := range r.members {
-		require.EqualValues(t, 7, (<-m.out).(*workload).assign.Sweeps)
+		require.EqualValues(t, 7, (r.next(m)).(*workload).assign.Sweeps)
 	}
 }
 
@@ -289,7 +288,7 @@ func TestUnusableValues(t *testing.T) {
 		cut, err := problem.Slabs([3]int{4, 4, 4}, 2, nil)
 		require.NoError(t, err)
 		for rank, m := range r.members {
-			m.box, m.conn = cut.Box(iterate.Rank(rank)), rendezvous.NewConn(idle(t), 0)
+			m.box, m.conn = cut.Box(iterate.Rank(rank)), connection(1+rank)
 		}
 		r.active, r.epoch, r.unvalued, r.faces = true, 1, []problem.Box{r.members[1].box}, []*member{r.members[0]}
 		r.receiveFaces(r.members[0], -1, values)
@@ -358,16 +357,26 @@ func (startedProcess) Kill() {}
 func TestLostPeersAreForgotten(t *testing.T) {
 	closed := make(chan struct{})
 	close(closed)
-	r := watched(time.Minute, 1)
-	last := &member{written: closed, served: make(chan struct{})}
-	for _, m := range []*member{
-		{written: closed, served: closed}, {written: closed, served: closed, child: startedProcess{}, ended: closed}, last,
-		{written: closed, served: closed, child: startedProcess{}, ended: make(chan struct{})}, {},
-	} {
-		r.retire(m)
+	r := shellOf(t, watched(time.Minute, 1))
+	add := func(served, ended chan struct{}) {
+		m := &member{}
+		l := r.connect(m, idle(t))
+		l.written, l.served = closed, served
+		if ended != nil {
+			m.child = child(m.conn)
+			r.children[m.child] = &offspring{startedProcess{}, ended}
+		}
+		r.perform(retire{m})
 	}
+	add(closed, nil)
+	add(closed, closed)
+	add(make(chan struct{}), nil)
+	add(closed, make(chan struct{}))
+	r.perform(retire{&member{}})
 	require.Len(t, r.retired, 3, "one is still read, one process has not ended, and the last was just lost")
-	require.Same(t, last, r.retired[0])
+	require.EqualValues(t, 3, r.retired[0].conn)
+	require.Len(t, r.links, 2)
+	require.Len(t, r.children, 1)
 }
 
 // A peer that has a list of all peers gets the entries of those that it connects to and of new processes only. It gets
@@ -378,7 +387,7 @@ func TestNewsOfPeers(t *testing.T) {
 	<-r.done
 	p := r.plan
 	p.Partition = problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 3, 4}}}
-	w := &run{Plan: p, started: time.Unix(1, 0)}
+	w := &run{Plan: p, started: true}
 	for rank := range 4 {
 		w.members = append(w.members, &member{rank: rank, informed: true, control: fmt.Sprint(rank)})
 	}
@@ -431,7 +440,7 @@ func TestRecoveryOfARun(t *testing.T) {
 		require.Equal(t, mode != rendezvous.RecoverOff, (&rendezvous.Spec{Recover: c.recover}).Recovers(), c)
 		r := run{Plan: Plan{Spec: rendezvous.Spec{Recover: c.recover}}}
 		if c.inTime {
-			r.series = &series{}
+			r.inTime = true
 		}
 		require.Equal(t, mode == rendezvous.RecoverExact, r.exact(), c)
 	}

@@ -11,7 +11,7 @@ import (
 
 // moved reports whether the boxes of the survivors of a loss are known from them only, since planes move. A time step
 // begins again with the boxes of the partition.
-func (r *run) moved() bool { return r.Balance && r.series == nil }
+func (r *run) moved() bool { return r.Balance && !r.inTime }
 
 // recut decides the boxes of an epoch, once all survivors have told which they have. Planes whose values nobody has are
 // repaired: those of lost peers, and those that were on their way between two peers.
@@ -24,7 +24,7 @@ func (r *run) recut() {
 			continue
 		}
 		if err := known.declare(i, m.held); err != nil {
-			m.conn.Close()
+			r.add(disconnect{m})
 			r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s claims a box that it cannot have: %v", m, err)})
 			return
 		}
@@ -32,7 +32,7 @@ func (r *run) recut() {
 	}
 	next, missing := repair.Recut(r.Partition, held)
 	r.Partition = next
-	r.owned.recut(next)
+	r.add(declareAnew{next})
 	r.unvalued = nil
 	for i, m := range r.members {
 		m.box, m.hole = next.Box(iterate.Rank(i)), missing[i]
@@ -52,7 +52,7 @@ func (r *run) askForFaces() {
 		}
 		if shell := repair.Shell(r.unvalued, r.heldBy(m)); len(shell) > 0 {
 			r.faces = append(r.faces, m)
-			m.notify(rendezvous.Capture{Number: -r.epoch, Boxes: shell})
+			r.send(m, rendezvous.Capture{Number: -r.epoch, Boxes: shell})
 		}
 	}
 }

@@ -17,7 +17,6 @@ func planes(lo, hi int) problem.Box { return problem.Box{Lo: [3]int{0, 0, lo}, H
 func balancing(t *testing.T) *run {
 	r := resuming(t)
 	r.Recover, r.Balance = rendezvous.RecoverLocal, true
-	r.owned = newOwnership(&r.Plan)
 	return r
 }
 
@@ -36,13 +35,13 @@ func TestBoxesAfterPlanesHaveMoved(t *testing.T) {
 	hole := planes(3, 4)
 	require.Equal(t, []problem.Box{hole}, r.unvalued)
 	c := rendezvous.Capture{Number: -1, Boxes: repair.Shell([]problem.Box{hole}, planes(1, 3))}
-	require.Equal(t, c, r.members[1].next())
-	require.Nil(t, r.members[0].next(), "it has no values beside the hole")
-	require.NoError(t, r.owned.declare(2, hole), "former declarations do not count")
+	require.Equal(t, c, r.next(r.members[1]))
+	require.Nil(t, r.next(r.members[0]), "it has no values beside the hole")
+	require.Contains(t, r.effects, declareAnew{r.Partition}, "former declarations do not count")
 
 	r.receiveFaces(r.members[1], -1, make([]float64, 16))
 	for rank, m := range r.members {
-		a := m.next().(*workload).assign
+		a := r.next(m).(*workload).assign
 		require.Equal(t, r.Partition.Cuts, a.Cuts)
 		require.Equal(t, rank == 2, a.Repair != nil)
 	}
@@ -56,11 +55,11 @@ func TestPlanesOnTheirWay(t *testing.T) {
 	require.Equal(t, []problem.Box{planes(2, 3)}, r.unvalued)
 	require.Equal(t, r.members[1:], r.faces)
 	for _, m := range r.members[1:] {
-		m.next()
+		r.next(m)
 		r.receiveFaces(m, -1, make([]float64, 16))
 	}
 	for rank, m := range r.members {
-		a := m.next().(*workload).assign
+		a := r.next(m).(*workload).assign
 		require.Equal(t, rank == 1, a.Repair != nil, "the lower one")
 		require.Equal(t, []int{0, 1, 3, 4}, a.Cuts[2])
 	}

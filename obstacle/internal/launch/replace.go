@@ -15,8 +15,8 @@ func (r *run) replace(m *member) {
 	m.quietTicks, m.attempts, m.awaited, m.host = 0, m.attempts+1, true, nil
 	if q := r.companion(m); q != nil {
 		r.by(m, "with peer "+strconv.Itoa(q.rank))
-		if m.host = q; q.conn != nil {
-			q.notify(rendezvous.Host{Rank: m.rank})
+		if m.host = q; q.conn != 0 {
+			r.send(q, rendezvous.Host{Rank: m.rank})
 		} else {
 			q.guests = append(q.guests, m.rank)
 		}
@@ -26,13 +26,40 @@ func (r *run) replace(m *member) {
 		return
 	}
 	if r.Spawn != nil {
-		err := r.start(m, m.rank)
-		if err == nil {
-			r.by(m, "new "+m.String())
-			return
-		}
-		r.Log.Warn().Err(err).Int("rank", m.rank).Msg("cannot start a peer in place of a lost one: another one's process runs it")
+		m.starting = true
+		r.add(start{m, m.rank})
+		return
 	}
+	r.settle(m)
+}
+
+// childStarted handles the answer to the start of a process for a peer.
+func (r *run) childStarted(m *member, c child, s *started) {
+	m.child, m.name, m.starting = c, s.name, false
+	i := slices.Index(r.starting, m)
+	switch {
+	case s.err == nil && i < 0:
+		r.by(m, "new "+m.String())
+	case s.err == nil:
+	case i >= 0:
+		r.starting = slices.Delete(r.starting, i, i+1)
+		r.stopLeaving()
+	default:
+		r.warn("cannot start a peer in place of a lost one: another one's process runs it", "error", s.err, "rank", m.rank)
+		guests := m.guests
+		m.guests = nil
+		r.settle(m)
+		for _, rank := range guests { // those that its process was to run, too
+			q := r.members[rank]
+			q.attempts--
+			r.replace(q)
+		}
+	}
+}
+
+// settle puts the process of another peer in the place of a lost one, or a spare process on a host that may have been
+// lost, too.
+func (r *run) settle(m *member) {
 	least := r.preferred
 	for _, last := range []func(q *member) bool{ // of the processes that are left
 		func(q *member) bool { return r.leaving[processOf(q)] || r.doubts(q) },
@@ -40,7 +67,7 @@ func (r *run) replace(m *member) {
 		func(*member) bool { return false }, // if all processes leave, the run ends after the recovery
 	} {
 		for _, q := range r.members {
-			free := q.conn != nil && (q.child == nil || r.Spawn != nil) && !q.lost && !last(q)
+			free := q.conn != 0 && (q.child == 0 || r.Spawn != nil) && !q.lost && !last(q)
 			if free && r.preferred == nil && (least == nil || r.parts(q) < r.parts(least)) {
 				least = q
 			}
@@ -57,7 +84,7 @@ func (r *run) replace(m *member) {
 		return
 	}
 	m.host = least
-	least.notify(rendezvous.Host{Rank: m.rank})
+	r.send(least, rendezvous.Host{Rank: m.rank})
 	r.by(m, "process of "+least.String())
 }
 
@@ -71,16 +98,13 @@ func (r *run) seatSpare(m *member, doubtful bool) bool {
 		}
 		s := r.spares[i]
 		r.spares = slices.Delete(r.spares, i, i+1)
-		label, err := r.label(m.rank, s.conn, s.join)
-		if s.rank = m.rank; err == nil {
-			err = r.seat(s, s.conn, s.join, label)
-		}
-		if err != nil {
-			r.Log.Warn().Err(err).Msg("a spare peer cannot take part")
-			s.conn.Close()
-			r.retired = append(r.retired, s)
+		label, err := r.label(m.rank, &s.caller)
+		if s.rank = m.rank; err != nil {
+			r.warn("a spare peer cannot take part", "error", err)
+			r.add(retire{s})
 			continue
 		}
+		r.seat(s, &s.caller, label)
 		s.box, s.final, s.sweep, s.attempts, s.former, s.carried = m.box, m.final, m.sweep, m.attempts, m.former, m.carried
 		r.members[m.rank] = s
 		r.by(s, "spare "+s.String())
@@ -92,7 +116,7 @@ func (r *run) seatSpare(m *member, doubtful bool) bool {
 // suspected.
 func (r *run) doubts(q *member) bool {
 	return r.silentHosts[q.join.Host] || slices.ContainsFunc(r.members, func(m *member) bool {
-		return m.conn != nil && m.child == nil && m.join.Host == q.join.Host && m.quietTicks > r.ticks(r.Suspect/2)
+		return m.conn != 0 && m.child == 0 && m.join.Host == q.join.Host && m.quietTicks > r.ticks(r.Suspect/2)
 	})
 }
 
@@ -100,9 +124,9 @@ func (r *run) doubts(q *member) bool {
 func (r *run) askAgain() {
 	for _, m := range r.members {
 		lost := func() bool {
-			return !slices.ContainsFunc(r.members, func(q *member) bool { return q.conn != nil && processOf(q) == processOf(m.host) })
+			return !slices.ContainsFunc(r.members, func(q *member) bool { return q.conn != 0 && processOf(q) == processOf(m.host) })
 		}
-		if m.conn == nil && m.host != nil && m.host.conn != nil && lost() {
+		if m.conn == 0 && m.host != nil && m.host.conn != 0 && lost() {
 			m.awaited, m.host, m.attempts = false, nil, m.attempts-1
 		}
 	}
@@ -113,7 +137,7 @@ func (r *run) askAgain() {
 func (r *run) companion(m *member) *member {
 	for _, q := range r.members {
 		together := r.Parts > 1 && q != m && m.former != (process{}) && q.former == m.former
-		if together && (q.child != nil || q.conn != nil) && !q.valued {
+		if together && (q.child != 0 || q.starting || q.conn != 0) && !q.valued {
 			return q
 		}
 	}
@@ -123,10 +147,10 @@ func (r *run) companion(m *member) *member {
 // parts returns how many peers the process of a peer runs, or was asked to run.
 func (r *run) parts(m *member) (n int) {
 	for _, q := range r.members {
-		if q.conn == nil {
+		if q.conn == 0 {
 			q = q.host
 		}
-		if q != nil && q.conn != nil && processOf(q) == processOf(m) {
+		if q != nil && q.conn != 0 && processOf(q) == processOf(m) {
 			n++
 		}
 	}
@@ -140,7 +164,7 @@ func (r *run) by(m *member, process string) {
 			l.By = process
 		}
 	}
-	r.Log.Info().Int("rank", m.rank).Msg("replacement: " + process)
+	r.info("replacement: "+process, "rank", m.rank)
 }
 
 // maxAttempts bounds the attempts to replace one lost peer.
@@ -149,16 +173,15 @@ const maxAttempts = 3
 // checkReplacements looks for replacements that do not come.
 func (r *run) checkReplacements() {
 	for _, m := range r.members {
-		if !r.active || m.conn != nil || m.attempts == 0 && r.waitsFor(m) && !r.allCame() {
+		if !r.active || r.failure != nil || m.conn != 0 || m.attempts == 0 && r.waitsFor(m) && !r.allCame() {
 			continue
 		}
 		if m.quietTicks++; m.quietTicks <= r.ticks(r.PeerTimeout) && !m.exited {
 			continue
 		}
-		if m.child != nil { // a process that did not join
-			m.child.Kill()
-			r.retired = append(r.retired, &member{rank: m.rank, child: m.child, ended: m.ended, lost: true})
-			m.child, m.exited = nil, false
+		if m.child != 0 { // a process that did not join
+			r.add(retire{&member{rank: m.rank, child: m.child, lost: true}})
+			m.child, m.exited = 0, false
 		}
 		if m.attempts >= maxAttempts {
 			m.gone = true
@@ -174,7 +197,7 @@ func (r *run) checkReplacements() {
 func (r *run) lostWith(m *member, f failure) []*member {
 	out := []*member{m}
 	for _, q := range r.members {
-		if r.Parts > 1 && f.weight > reported && q != m && q.conn != nil && !q.gone && processOf(q) == processOf(m) {
+		if r.Parts > 1 && f.weight > reported && q != m && q.conn != 0 && !q.gone && processOf(q) == processOf(m) {
 			out = append(out, q)
 		}
 	}
@@ -184,6 +207,6 @@ func (r *run) lostWith(m *member, f failure) []*member {
 // anyOf reports whether a peer of the process of m is such that is returns true.
 func (r *run) anyOf(m *member, is func(q *member) bool) bool {
 	return is(m) || r.Parts > 1 && slices.ContainsFunc(r.members, func(q *member) bool {
-		return q.conn != nil && processOf(q) == processOf(m) && is(q)
+		return q.conn != 0 && processOf(q) == processOf(m) && is(q)
 	})
 }

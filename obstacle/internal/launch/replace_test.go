@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -49,6 +48,7 @@ func TestReplacementThatCannotBeStarted(t *testing.T) {
 	all := r.join()
 	all[1].conn.Close()
 	all[0].expect(rendezvous.KindEpoch)
+	all[0].expect(rendezvous.KindCapture) // the values beside the lost block
 	require.Equal(t, rendezvous.Host{Rank: 1}, all[0].expect(rendezvous.KindHost))
 }
 
@@ -58,23 +58,32 @@ func hostsOf(t *testing.T, n int) *run {
 	r := watched(time.Second, n)
 	p := rehearsalPlan(t)
 	r.Catalog, r.Problem, r.ProblemSpec, r.Scheme, r.Recover = p.Catalog, p.Problem, p.ProblemSpec, "sync", rendezvous.RecoverLocal
-	r.Suspect, r.Status, r.ctx = 100*time.Millisecond, &Status{}, t.Context()
+	r.Suspect, r.Status = 100*time.Millisecond, &Status{}
 	cut, err := problem.Slabs(p.Problem.N, n, nil)
 	require.NoError(t, err)
 	r.Partition = cut
 	for rank, m := range r.members {
 		m.box, m.valued, m.sweep = cut.Box(iterate.Rank(rank)), true, 5
-		m.conn = rendezvous.NewConn(idle(t), 0)
+		m.conn = connection(1 + rank)
 		m.join = rendezvous.Join{Host: fmt.Sprintf("host %d", rank), Pid: 7}
 	}
 	return r
+}
+
+// report executes the effects that change the status.
+func (r *run) report() {
+	for _, e := range r.take() {
+		if u, is := e.(updated); is {
+			r.Status.update(u.apply)
+		}
+	}
 }
 
 // asked returns the ranks that the processes of peers were asked to run.
 func (r *run) asked() map[int][]int {
 	out := map[int][]int{}
 	for _, m := range r.members {
-		for msg := m.next(); msg != nil; msg = m.next() {
+		for msg := r.next(m); msg != nil; msg = r.next(m) {
 			if h, is := msg.(rendezvous.Host); is {
 				out[m.rank] = append(out[m.rank], h.Rank)
 			}
@@ -103,14 +112,14 @@ func TestHostsThatAreLostTogether(t *testing.T) {
 
 	r = hostsOf(t, 4)
 	r.members[3].join.Host = "host 0"
-	spare := &member{conn: rendezvous.NewConn(idle(t), 0), join: rendezvous.Join{Host: "host 0", Pid: 8}}
+	spare := &member{caller: caller{conn: 9, join: rendezvous.Join{Host: "host 0", Pid: 8}}}
 	r.spares = []*member{spare}
 	lost(r, 0)
 	require.Equal(t, map[int][]int{1: {0}}, r.asked(), "neither the spare peer nor peer 3 has a host that is heard")
 	require.Equal(t, []*member{spare}, r.spares)
 
 	r = hostsOf(t, 2)
-	r.spares = []*member{{conn: rendezvous.NewConn(stream{Reader: strings.NewReader("")}, 0), join: rendezvous.Join{Host: "host 0", Pid: 8}}}
+	r.spares = []*member{{caller: caller{conn: 9, join: rendezvous.Join{Host: "host 0", Pid: 8}}}}
 	r.members[1].quietTicks = r.ticks(r.Suspect)
 	lost(r, 0)
 	require.Empty(t, r.spares, "there is no better one")
@@ -121,13 +130,17 @@ func TestRecoveringRunsShowNoResidual(t *testing.T) {
 	r := hostsOf(t, 3)
 	r.Status.Enter(Solving)
 	r.receive(r.members[0], rendezvous.Beat{Sweep: 6, Residual: 1e-3}, nil)
+	r.report()
 	require.Equal(t, 1e-3, r.Status.State().Progress.Residual)
 	r.lose(r.members[1], failure{exited, 1, "killed"})
+	r.report()
 	require.Equal(t, Recovering, r.Status.State().Phase)
 	r.receive(r.members[0], rendezvous.Beat{Sweep: 6, Residual: nullable.NaN()}, nil)
+	r.report()
 	require.True(t, math.IsNaN(r.Status.State().Progress.Residual))
 	require.Equal(t, 1e-3, r.repairTolerance(), "a repair does not need to be better")
 	r.recovered()
+	r.report()
 	require.Equal(t, Solving, r.Status.State().Phase)
 }
 
@@ -150,14 +163,14 @@ func TestLossesBeforeThereAreValues(t *testing.T) {
 	require.Empty(t, r.faces)
 
 	next := r.members[1]
-	next.conn, next.out = rendezvous.NewConn(idle(t), 0), make(chan rendezvous.Message, outbox)
+	next.conn = 9
 	for _, m := range r.members {
 		m.listens, m.control = r.epoch, "127.0.0.1:1"
 	}
 	r.asked()
 	r.advance()
 	for _, m := range r.members {
-		w := m.next().(*workload)
+		w := r.next(m).(*workload)
 		require.Nil(t, w.assign.Repair)
 		require.False(t, w.assign.Initial)
 	}

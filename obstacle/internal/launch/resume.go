@@ -22,7 +22,15 @@ type resumption struct {
 
 // awaits reports whether a peer was asked for a copy that has not arrived.
 func (s *resumption) awaits(m *member) bool {
-	return s != nil && slices.Contains(slices.Collect(maps.Values(s.awaited)), m)
+	if s == nil {
+		return false
+	}
+	for _, rank := range slices.Sorted(maps.Keys(s.awaited)) {
+		if s.awaited[rank] == m {
+			return true
+		}
+	}
+	return false
 }
 
 // lostValues are a copy of a lost peer's block.
@@ -75,8 +83,7 @@ func (r *run) decideResumption() {
 			"process that was lost, so that the run cannot begin again"})
 		return
 	}
-	r.Log.Info().Int("epoch", r.epoch).Uint64("iterate", uint64(k)).Bool("again", s.again).
-		Msg("all peers go back to an iterate that is known of each")
+	r.info("all peers go back to an iterate that is known of each", "epoch", r.epoch, "iterate", uint64(k), "again", s.again)
 	for _, l := range r.open {
 		l.From = nullable.Number(k)
 	}
@@ -90,7 +97,7 @@ func (r *run) decideResumption() {
 				q = h.from
 			}
 			s.awaited[m.rank] = q
-			q.notify(rendezvous.Capture{
+			r.send(q, rendezvous.Capture{
 				Number: -r.epoch, Copy: &rendezvous.Copy{Rank: m.rank, Iterate: uint64(k)},
 			})
 		}
@@ -105,7 +112,7 @@ func (r *run) receiveCopy(m *member, msg *rendezvous.Captured, values []float64)
 		return // of a former epoch
 	}
 	if msg.State == nil || len(values) != r.members[msg.Copy.Rank].box.Points() {
-		m.conn.Close()
+		r.add(disconnect{m})
 		why := fmt.Sprintf("%s has no copy of the block of peer %d at iterate %d, which it claimed to have", m, msg.Copy.Rank,
 			s.iterate)
 		weight := closed

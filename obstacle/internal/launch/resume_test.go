@@ -21,12 +21,12 @@ func resuming(t *testing.T) *run {
 	p := r.plan
 	p.Recover, p.MaxSweeps = rendezvous.RecoverExact, 1000
 	p.Partition = problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 4}}}
-	w := &run{Plan: p, started: time.Unix(1, 0), tick: tickEvery(p.PeerTimeout, 0)}
+	w := &run{Plan: p, started: true, tick: tickEvery(p.PeerTimeout, 0)}
 	w.active, w.epoch = true, 1
 	for rank := range 3 {
 		w.members = append(w.members, &member{
-			rank: rank, box: p.Partition.Box(iterate.Rank(rank)), valued: rank < 2, conn: rendezvous.NewConn(idle(t), 0),
-			out: make(chan rendezvous.Message, outbox), join: rendezvous.Join{Host: "h"}, informed: rank < 2, sweep: 70,
+			rank: rank, box: p.Partition.Box(iterate.Rank(rank)), valued: rank < 2,
+			caller: caller{conn: connection(1 + rank), join: rendezvous.Join{Host: "h"}}, informed: rank < 2, sweep: 70,
 		})
 	}
 	w.open = []*Loss{{Rank: 2}}
@@ -36,16 +36,6 @@ func resuming(t *testing.T) *run {
 // held is what a survivor has of some iterates: its own values, and those of another peer.
 func held(of iterate.Rank, k ...iterate.Iteration) *buddy.Holding {
 	return &buddy.Holding{Own: k, Others: map[iterate.Rank][]iterate.Iteration{of: k}}
-}
-
-// next returns the newest message to a peer, nil if there is none.
-func (m *member) next() rendezvous.Message {
-	select {
-	case msg := <-m.out:
-		return msg
-	default:
-		return nil
-	}
 }
 
 func (r *run) enter(holdings ...*buddy.Holding) {
@@ -59,7 +49,7 @@ func TestResumption(t *testing.T) {
 	r := resuming(t)
 	r.enter(held(2, 40, 60), held(0, 40, 60), nil)
 	want := rendezvous.Capture{Number: -1, Copy: &rendezvous.Copy{Rank: 2, Iterate: 60}}
-	require.Equal(t, want, r.members[0].next())
+	require.Equal(t, want, r.next(r.members[0]))
 	require.False(t, r.members[2].assigned, "the copy has not arrived")
 	require.True(t, r.members[1].assigned, "it can connect meanwhile")
 	require.True(t, r.resumption.awaits(r.members[0]))
@@ -74,7 +64,7 @@ func TestResumption(t *testing.T) {
 	require.False(t, r.members[2].assigned, "none of these is the copy")
 	r.receiveCopy(r.members[0], &rendezvous.Captured{Number: -1, Copy: want.Copy, State: []byte{7}}, values)
 	for rank, m := range r.members {
-		w := m.next().(*workload)
+		w := r.next(m).(*workload)
 		require.EqualValues(t, 60, w.assign.Resume.Iterate)
 		require.False(t, w.assign.Resume.Again)
 		require.EqualValues(t, 1000, w.assign.MaxSweeps, "the iterate's sweeps count")
@@ -99,7 +89,7 @@ func TestRunBeginsAgain(t *testing.T) {
 			continue
 		}
 		for _, m := range r.members {
-			w := m.next().(*workload)
+			w := r.next(m).(*workload)
 			require.Equal(t, &rendezvous.Resume{Again: true}, w.assign.Resume)
 			require.False(t, w.assign.Initial)
 		}
@@ -132,11 +122,10 @@ func TestMissingCopy(t *testing.T) {
 func TestBoundOnSweepsAfterALossInATimeStep(t *testing.T) {
 	r := resuming(t)
 	r.Recover, r.Captures = rendezvous.RecoverLocal, nil
-	s, _ := stepsOf(t, 3, nil)
-	r.series = s
+	r.inTime = true
 	r.members[2].valued = true
 	r.enter(nil, nil, nil)
-	require.EqualValues(t, 1000, r.members[0].next().(*workload).assign.MaxSweeps)
+	require.EqualValues(t, 1000, r.next(r.members[0]).(*workload).assign.MaxSweeps)
 }
 
 // The process that has the values of a part that moves is lost, or stops, after it was asked for them: the part is then that
@@ -145,10 +134,9 @@ func TestFormerPeerIsLostBeforeItsCopyArrives(t *testing.T) {
 	for _, stops := range []bool{false, true} {
 		r := resuming(t)
 		from := r.members[1]
-		from.served, from.written = make(chan struct{}), make(chan struct{})
 		to := &member{
-			rank: 1, box: from.box, valued: true, conn: rendezvous.NewConn(stream{Reader: mute(t.Context().Done())}, 0),
-			out: make(chan rendezvous.Message, outbox), join: rendezvous.Join{Host: "h", Pid: 9}, listens: 1, control: "a:1",
+			rank: 1, box: from.box, valued: true, listens: 1, control: "a:1",
+			caller: caller{conn: 9, join: rendezvous.Join{Host: "h", Pid: 9}},
 		}
 		r.members[1], r.members[2].valued, r.open = to, true, nil
 		r.handing = []*handover{{rank: 1, from: from, to: to, known: true}}

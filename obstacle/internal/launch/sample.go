@@ -19,18 +19,28 @@ type sample struct {
 	rendezvous.Sample
 	number  int // of the newest, from 1
 	u       []float64
-	awaited map[*member]bool // whose values have not arrived; empty: none is in progress
-	ticks   int              // since the request
+	awaited map[*member]bool   // whose values have not arrived; empty: none is in progress
+	ticks   int                // since the request
+	wanted  *rendezvous.Sample // next; nil: none
 }
 
 // sampleTime bounds the wait for a peer. Then the values of the others are shown.
 const sampleTime = 2 * time.Second
 
-// checkSample asks the peers for values if some are wanted, at every tick.
-func (r *run) checkSample() {
+// samplable reports whether peers can be asked for values.
+func (r *run) samplable() bool {
+	return r.Samples != nil && r.failure == nil && !r.stopping && !r.active && len(r.sample.awaited) == 0 &&
+		r.sample.wanted == nil
+}
+
+// checkSample asks the peers for values, at every tick, if some are wanted.
+func (r *run) checkSample(wanted *rendezvous.Sample) {
 	s := &r.sample
-	if r.Samples == nil || r.failure != nil {
+	if r.failure != nil {
 		return
+	}
+	if wanted != nil && wanted.Valid(r.Problem.N) {
+		s.wanted = wanted
 	}
 	if len(s.awaited) > 0 {
 		if s.ticks++; s.ticks < r.ticks(sampleTime) {
@@ -38,18 +48,15 @@ func (r *run) checkSample() {
 		}
 		r.endSample()
 	}
-	if r.stopping || r.active {
+	if r.stopping || r.active || s.wanted == nil {
 		return
 	}
-	want, due := r.Samples.Due()
-	if !due || !want.Valid(r.Problem.N) {
-		return
-	}
+	want := *s.wanted
 	*s = sample{Sample: want, number: s.number + 1, u: want.Unknown(), awaited: map[*member]bool{}}
 	for _, m := range r.members {
-		if m.conn != nil && !m.done() {
+		if m.conn != 0 && !m.done() {
 			s.awaited[m] = true
-			m.notify(rendezvous.Capture{Number: s.number, Sample: &want})
+			r.send(m, rendezvous.Capture{Number: s.number, Sample: &want})
 		}
 	}
 }
@@ -70,6 +77,6 @@ func (r *run) receiveSample(m *member, msg *rendezvous.Captured, values []float6
 func (r *run) endSample() {
 	at := r.beat
 	at.Elapsed = r.now
-	r.Samples.Take(r.sample.Sample, r.sample.u, at)
+	r.add(sampled{r.sample.Sample, r.sample.u, at})
 	r.sample.u, r.sample.awaited = nil, nil
 }

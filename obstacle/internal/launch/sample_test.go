@@ -29,19 +29,20 @@ func showing(t *testing.T) (*run, *shown) {
 	s := &shown{}
 	r.Captures, r.Samples, r.tick = nil, s, minTick
 	for _, m := range r.members {
-		m.conn = &rendezvous.Conn{}
+		m.conn = 1
 	}
 	return r, s
 }
 
 func TestSample(t *testing.T) {
 	r, s := showing(t)
-	r.checkSample()
-	r.checkSample() // one at a time
-	require.Equal(t, 1, asked(r.members[0]))
-	require.Equal(t, 1, asked(r.members[1]))
+	r.tickSample()
+	r.tickSample() // one at a time
+	require.Equal(t, 1, asked(r, r.members[0]))
+	require.Equal(t, 1, asked(r, r.members[1]))
 	send := func(rank, number int, box problem.Box, u ...float64) {
 		r.receiveSample(r.members[rank], &rendezvous.Captured{Number: number, Sampled: true, Box: box}, u)
+		r.passCaptures()
 	}
 	left, right := r.members[0].box, r.members[1].box // points 0 to 2 and 3 to 5; the sample has 1, 3 and 5
 	send(1, 1, right, 3, 5)
@@ -52,23 +53,24 @@ func TestSample(t *testing.T) {
 	require.Equal(t, [][]float64{{1, 3, 5}}, s.u)
 
 	// A peer may send anything, or nothing: the rest is shown.
-	r.checkSample()
+	r.tickSample()
 	send(0, 2, problem.Box{Lo: [3]int{-5, 0, 0}, Hi: [3]int{99, 1, 1}}, 1)
 	for range r.ticks(sampleTime) {
-		r.checkSample()
+		r.tickSample()
+		r.passCaptures()
 	}
 	require.Len(t, s.u, 2)
 	for _, v := range s.u[1] {
 		require.True(t, math.IsNaN(v))
 	}
-	asked(r.members[0])
+	asked(r, r.members[0])
 	s.not = true
 	for range 2 * r.ticks(sampleTime) {
-		r.checkSample()
+		r.tickSample()
 	}
-	asked(r.members[0])
-	r.checkSample()
-	require.Zero(t, asked(r.members[0]), "nobody looks")
+	asked(r, r.members[0])
+	r.tickSample()
+	require.Zero(t, asked(r, r.members[0]), "nobody looks")
 }
 
 // The accounts of a rank go on over epochs, in which its peer, or another one, counts anew.

@@ -139,10 +139,9 @@ func (s *series) suspend(all bool) {
 	s.advanced.Broadcast()
 }
 
-// missing returns the ranks whose blocks are needed for the first end that is known, nil if one is.
+// missing returns the ranks whose blocks are needed for the first end that is known, nil if one is. The lock
+// is held.
 func (s *series) missing() (ranks []int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for r, has := range s.delivered {
 		if s.done < s.first && !has {
 			ranks = append(ranks, r)
@@ -250,9 +249,9 @@ func (s *series) note(step Step) {
 	}
 }
 
-// restart begins an epoch: all peers go on from the last complete step, whose number it returns. Their blocks are dropped
+// restart begins an epoch: all peers go on from the last complete step. Their blocks are dropped
 // until resume. No epoch begins after the last step of the run: that is done again.
-func (s *series) restart(epoch int) int {
+func (s *series) restart(epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.epoch = epoch
@@ -262,7 +261,6 @@ func (s *series) restart(epoch int) int {
 	}
 	s.begin()
 	s.suspend(true)
-	return s.done
 }
 
 // resume states that a peer has begun an epoch.
@@ -275,18 +273,11 @@ func (s *series) resume(rank, epoch int) {
 	s.next[rank] = s.done + 1
 }
 
-// completed returns the number of complete steps, with those before the run.
-func (s *series) completed() int {
+// known returns which ends have arrived.
+func (s *series) known() timeSteps {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.done
-}
-
-// over reports whether every step is complete.
-func (s *series) over() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.done == s.problem.Steps()
+	return timeSteps{done: s.done, over: s.done == s.problem.Steps(), missing: s.missing()}
 }
 
 // newest returns the end of the last complete step, which is not changed before the next one is complete.
@@ -322,4 +313,33 @@ func (s *series) summarize(o *Outcome) {
 	if s.done > s.first {
 		o.Last = Pair{Step: s.done, Before: s.at(s.done - 1), End: o.U}
 	}
+}
+
+// ends returns copies of the blocks of some peers at the end of the newest step.
+func (s *series) ends(ranks []int) (out []End) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done < s.first {
+		return nil
+	}
+	for _, rank := range ranks {
+		b := s.boxes[rank]
+		out = append(out, End{rank, s.done, b, blocks.Extract(s.at(s.done), s.problem.N, b)})
+	}
+	return out
+}
+
+// place writes the block of a peer from a copy.
+func (s *series) place(e *End) error {
+	data := make([]byte, 8*len(e.U))
+	blocks.Encode(data, e.U)
+	if s.owned.config.Balance {
+		if err := s.declare(e.Rank, e.Box); err != nil {
+			return err
+		}
+	}
+	if err := s.put(e.Rank, 0, data); err != nil {
+		return err
+	}
+	return s.complete(e.Rank, rendezvous.Step{Step: e.Step, Residual: nullable.NaN()}, int64(len(data)))
 }

@@ -31,7 +31,7 @@ func stepsOf(t *testing.T, steps int, took func(int, float64, []float64)) (*seri
 }
 
 // send stores a peer's block, whose values are all v, and completes it.
-func send(s *series, cut problem.Partition, rank, m int, v, residual float64) error {
+func sendEnd(s *series, cut problem.Partition, rank, m int, v, residual float64) error {
 	box := cut.Box(iterate.Rank(rank))
 	u := make([]float64, box.Points())
 	for i := range u {
@@ -87,9 +87,9 @@ func TestSeriesAssemblesSteps(t *testing.T) {
 	})
 	residuals := []float64{0, 1e-8, 9e-7, 1e-9, 2e-8}
 	for m := 1; m <= 4; m++ {
-		require.NoError(t, send(s, cut, 1, m, -float64(m), residuals[m]))
+		require.NoError(t, sendEnd(s, cut, 1, m, -float64(m), residuals[m]))
 		require.Equal(t, m-1, s.done, "one block has not arrived")
-		require.NoError(t, send(s, cut, 0, m, float64(m), residuals[m]))
+		require.NoError(t, sendEnd(s, cut, 0, m, float64(m), residuals[m]))
 	}
 	require.Equal(t, []string{"0 0 true", "1 0.25 true", "2 0.5 true", "3 0.75 true", "4 1 true"}, seen)
 	var o Outcome
@@ -100,7 +100,7 @@ func TestSeriesAssemblesSteps(t *testing.T) {
 	require.Equal(t, Pair{2, []float64{1, 1, -1, -1}, []float64{2, 2, -2, -2}}, o.Worst)
 	require.Len(t, o.StepList, 4)
 	require.Equal(t, Step{3, 0.75, []uint64{30, 31}, 1e-9}, o.StepList[2])
-	require.ErrorIs(t, send(s, cut, 0, 5, 1, 1), errSeries, "there is no step 5")
+	require.ErrorIs(t, sendEnd(s, cut, 0, 5, 1, 1), errSeries, "there is no step 5")
 }
 
 // A peer that is a step ahead waits for the others, without overwriting anything, until they follow or the run ends.
@@ -110,14 +110,14 @@ func TestSeriesBlocksAPeerThatIsAhead(t *testing.T) {
 
 func holdsWhoIsAhead(t *testing.T) {
 	s, cut := stepsOf(t, 4, nil)
-	require.NoError(t, send(s, cut, 0, 1, 1, 1e-7))
+	require.NoError(t, sendEnd(s, cut, 0, 1, 1, 1e-7))
 	ahead := make(chan error)
-	go func() { ahead <- send(s, cut, 0, 2, 2, 1e-7) }()
+	go func() { ahead <- sendEnd(s, cut, 0, 2, 2, 1e-7) }()
 	synctest.Wait() // it waits
-	require.NoError(t, send(s, cut, 1, 1, -1, 1e-7))
+	require.NoError(t, sendEnd(s, cut, 1, 1, -1, 1e-7))
 	require.NoError(t, <-ahead)
 	require.Equal(t, []float64{1, 1, -1, -1}, s.at(1))
-	go func() { ahead <- send(s, cut, 0, 3, 3, 1e-7) }()
+	go func() { ahead <- sendEnd(s, cut, 0, 3, 3, 1e-7) }()
 	synctest.Wait()
 	s.close()
 	require.ErrorIs(t, <-ahead, errSeries)
@@ -131,8 +131,8 @@ func holdsWhoIsAhead(t *testing.T) {
 func TestSeriesListIsBounded(t *testing.T) {
 	s, cut := stepsOf(t, 2500, nil)
 	for m := 1; m <= 2500; m++ {
-		require.NoError(t, send(s, cut, 0, m, 1, 1e-7))
-		require.NoError(t, send(s, cut, 1, m, 1, 1e-7))
+		require.NoError(t, sendEnd(s, cut, 0, m, 1, 1e-7))
+		require.NoError(t, sendEnd(s, cut, 1, m, 1, 1e-7))
 	}
 	require.LessOrEqual(t, len(s.list), maxList)
 	require.Equal(t, 3, s.list[0].Step)
@@ -155,8 +155,8 @@ func TestSeriesAfterSteps(t *testing.T) {
 	require.Equal(t, p.Initial, o.U)
 	require.Zero(t, o.Last)
 	for m := 4; m <= 5; m++ {
-		require.NoError(t, send(s, cut, 0, m, float64(m), 1e-7))
-		require.NoError(t, send(s, cut, 1, m, float64(m), 1e-7))
+		require.NoError(t, sendEnd(s, cut, 0, m, float64(m), 1e-7))
+		require.NoError(t, sendEnd(s, cut, 1, m, float64(m), 1e-7))
 	}
 	s.summarize(&o)
 	require.Equal(t, 5, o.Steps)

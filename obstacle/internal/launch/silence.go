@@ -46,17 +46,21 @@ func (r *run) suspects(m *member) bool {
 	if !r.Recovers() || m.quietTicks <= r.ticks(r.Suspect/2) {
 		return false
 	}
-	if m.child == nil {
-		m.notify(rendezvous.Probe{})
+	if m.child == 0 {
+		r.send(m, rendezvous.Probe{})
 	}
+	r.add(look{m})
 	if m.quietTicks <= r.ticks(r.Suspect) || r.hearsNobody() {
 		return false
 	}
-	if m.child != nil {
-		return m.child.Stopped()
+	switch s := m.seen; {
+	case s == nil:
+		return false
+	case m.child != 0:
+		return s.stopped
+	default:
+		return !s.known || s.silent > r.Suspect/2
 	}
-	silent, known := m.conn.HostSilent()
-	return !known || silent > r.Suspect/2
 }
 
 // listen notes whether any peer is heard, at every tick. When one is heard again after none was, the others get as much
@@ -64,7 +68,7 @@ func (r *run) suspects(m *member) bool {
 func (r *run) listen() {
 	unheard := 0
 	for _, m := range r.members {
-		if !m.done() && (m.conn == nil || m.quietTicks > r.ticks(r.Suspect/2)) {
+		if !m.done() && (m.conn == 0 || m.quietTicks > r.ticks(r.Suspect/2)) {
 			unheard++
 		}
 	}
@@ -84,36 +88,15 @@ func (r *run) listen() {
 // hearsNobody reports whether all peers are silent, before any has sent its results. It logs that once, unless all are
 // processes that the launcher has started: no network is between them.
 func (r *run) hearsNobody() bool {
-	apart := slices.ContainsFunc(r.members, func(m *member) bool { return m.child == nil })
+	apart := slices.ContainsFunc(r.members, func(m *member) bool { return m.child == 0 })
 	if r.deafTicks > 0 && !r.deaf && apart {
 		r.deaf = true
-		r.Log.Warn().Dur("suspect", r.Suspect).Dur("peer.timeout", r.PeerTimeout).
-			Msg("no peer is heard, this host may be cut off: waiting for the peer timeout")
+		r.warn("no peer is heard, this host may be cut off: waiting for the peer timeout",
+			"suspect", r.Suspect, "peer.timeout", r.PeerTimeout)
 	}
 	return r.deafTicks > 0
 }
 
 func (m *member) silence(timeout time.Duration) string {
 	return fmt.Sprintf("%s has been silent for more than %v (--peer-timeout)", m, timeout)
-}
-
-// closedWithin waits until done is closed, for at most the time d in which this process runs, and reports whether it
-// was.
-func closedWithin(d time.Duration, done <-chan struct{}) bool {
-	tick := time.NewTicker(maxTick)
-	defer tick.Stop()
-	for left := int(d / maxTick); ; left-- {
-		select {
-		case <-done:
-			return true
-		default:
-		}
-		if left < 0 {
-			return false
-		}
-		select {
-		case <-done:
-		case <-tick.C:
-		}
-	}
 }

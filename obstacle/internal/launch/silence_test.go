@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"bytes"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -17,11 +16,11 @@ import (
 // watched returns a run in progress without connections.
 func watched(timeout time.Duration, peers int) *run {
 	r := &run{
-		Plan: Plan{Spec: rendezvous.Spec{PeerTimeout: timeout}, Log: zerolog.Nop()}, tick: tickEvery(timeout, 0), events: make(chan event, 16),
-		started: time.Now(),
+		Plan: Plan{Spec: rendezvous.Spec{PeerTimeout: timeout}, Log: zerolog.Nop()}, tick: tickEvery(timeout, 0), self: ownProcess(),
+		started: true,
 	}
 	for rank := range peers {
-		r.members = append(r.members, &member{rank: rank, out: make(chan rendezvous.Message, outbox)})
+		r.members = append(r.members, &member{rank: rank})
 	}
 	return r
 }
@@ -43,7 +42,6 @@ func TestSilenceIsCountedInTicks(t *testing.T) {
 			r.handle(event{of: r.members[0], bytes: 8}) // what came meanwhile
 			r.checkSilence()
 			require.Contains(t, r.failure.text, "peer 1 has been silent for more than")
-			require.False(t, r.members[0].gone)
 			require.True(t, r.members[1].gone)
 		}
 	})
@@ -55,6 +53,7 @@ func TestEndOfAProcessWaitsForItsMessages(t *testing.T) {
 	killed := errors.New("signal: killed")
 	r := watched(time.Second, 3)
 	a, b, c := r.members[0], r.members[1], r.members[2]
+	c.conn = 1
 	r.handle(event{of: a, exited: true})
 	r.handle(event{of: a, message: rendezvous.Result{Reason: Converged, Lost: -1}})
 	r.handle(event{of: a, closed: errors.New("end of stream")})
@@ -66,9 +65,9 @@ func TestEndOfAProcessWaitsForItsMessages(t *testing.T) {
 	require.Equal(t, "peer 1 ended: signal: killed", r.failure.text)
 	r.failure = nil
 	r.handle(event{of: c, exited: true, exit: killed})
-	c.blocked.Store(true)
+	c.blocked = true
 	r.checkSilence()
-	require.Equal(t, "peer 2 ended: signal: killed", r.failure.text)
+	require.Equal(t, "peer 2 (pid 0 on ) ended: signal: killed", r.failure.text)
 }
 
 // stoppedProcess is one that SIGSTOP has stopped. It ends when it is killed.
@@ -79,11 +78,11 @@ func (stoppedProcess) Stopped() bool { return true }
 // A process that was stopped after its block arrived does not delay the end.
 func TestStoppedProcessIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := watched(time.Minute, 1)
-		r.ctx, r.done = t.Context(), make(chan struct{})
+		r := shellOf(t, watched(time.Minute, 1))
 		m, begin := r.members[0], time.Now()
-		child := stoppedProcess{&actor{done: make(chan struct{})}}
-		m.child, m.ended, m.conn = child, child.done, rendezvous.NewConn(idle(t), 0)
+		c := stoppedProcess{&actor{done: make(chan struct{})}}
+		close(r.connect(m, idle(t)).written)
+		m.child, r.children[1] = 1, &offspring{c, c.done}
 		m.result, m.received = &rendezvous.Result{}, 0
 		r.shutdown(func() {})
 		require.Less(t, time.Since(begin), killTime)
@@ -94,11 +93,9 @@ func TestStoppedProcessIsEnded(t *testing.T) {
 func TestByeIsNotOvertaken(t *testing.T) {
 	for _, closes := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			r := watched(time.Minute, 1)
-			r.ctx, r.done = t.Context(), make(chan struct{})
-			m, begin := r.members[0], time.Now()
+			r := shellOf(t, watched(time.Minute, 1))
+			m, begin := r.connect(r.members[0], idle(t)), time.Now()
 			var over atomic.Bool
-			m.conn, m.written, m.served = rendezvous.NewConn(idle(t), 0), make(chan struct{}), make(chan struct{})
 			close(m.written)
 			go func() {
 				r.shutdown(func() {})
@@ -145,20 +142,19 @@ func TestClosedWithin(t *testing.T) {
 // The launcher does not blame the network for the silence of processes that it has started itself.
 func TestSilenceOfOwnProcesses(t *testing.T) {
 	for _, own := range []bool{true, false} {
-		var log bytes.Buffer
 		r := watched(10*time.Second, 1)
-		r.Suspect, r.Log = time.Second, zerolog.New(&log)
+		r.Suspect = time.Second
 		m := r.members[0]
-		m.conn = &rendezvous.Conn{}
+		m.conn = 1
 		if own {
-			m.child = struct{ Child }{}
+			m.child = 1
 		}
 		for range 2 * r.ticks(r.Suspect) {
 			m.quietTicks++
 			r.listen()
 		}
 		require.True(t, r.hearsNobody())
-		require.Equal(t, own, log.Len() == 0, log.String())
+		require.Equal(t, own, len(r.take()) == 0)
 	}
 }
 
@@ -173,7 +169,7 @@ func TestSilenceOfAllPeers(t *testing.T) {
 			r := watched(10*time.Second, 2)
 			r.Suspect = time.Second
 			a, b := r.members[0], r.members[1]
-			a.conn, b.conn = &rendezvous.Conn{}, &rendezvous.Conn{}
+			a.conn, b.conn = 1, 2
 			if c.done {
 				a.result = &rendezvous.Result{}
 			}

@@ -1,10 +1,13 @@
 package launch
 
 import (
+	"fmt"
 	"slices"
 
+	"github.com/p2pdc/p2pdc/internal/register"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // MaxHeld bounds the ends of time steps that a peer holds.
@@ -13,7 +16,7 @@ const MaxHeld = 2
 // resumeSteps decides with which time step a run goes on whose leader was lost, when the peers have returned to this
 // process, and asks them for the ends from that step on. It reports whether they can go on without a new epoch.
 func (r *run) resumeSteps() bool {
-	if r.series == nil {
+	if !r.inTime {
 		return true
 	}
 	first, known := r.commonStep()
@@ -23,17 +26,17 @@ func (r *run) resumeSteps() bool {
 		r.startAgain()
 		from = -1
 	case first == 0 && !r.FromFile: // u(0) is that of the problem
-		if err := r.series.start(0, nil, false); err != nil {
-			r.fail(failure{exited, -1, err.Error()})
+		if why := r.beginSteps(false); why != "" {
+			r.fail(failure{exited, -1, why})
 		}
 		from = 1
 	default:
 		r.collect(first)
 	}
-	r.Log.Info().Int("from", from).Bool("known", known).Msg("the peers send the ends of their time steps again")
+	r.info("the peers send the ends of their time steps again", "from", from, "known", known)
 	for _, m := range r.members {
-		if m.conn != nil {
-			m.notify(rendezvous.Resend{From: from})
+		if m.conn != 0 {
+			r.send(m, rendezvous.Resend{From: from})
 		}
 	}
 	return known
@@ -53,7 +56,7 @@ func (r *run) commonStep() (step int, known bool) {
 
 // heldOf returns the time steps of whose ends the block of a peer is held.
 func (r *run) heldOf(m *member) (steps []int) {
-	if m.conn != nil {
+	if m.conn != 0 {
 		steps = slices.Clone(m.steps)
 	}
 	for _, e := range r.copies {
@@ -66,16 +69,54 @@ func (r *run) heldOf(m *member) (steps []int) {
 
 // collect awaits the end of a time step from all peers, but for those whose block is held here alone.
 func (r *run) collect(first int) {
-	r.series.collect(first)
+	var usable []End
+	boxes, here := newOwnership(&r.Plan), map[int]bool{}
 	for _, e := range r.copies {
 		m := r.members[e.Rank]
-		if e.Step != first || m.conn != nil && slices.Contains(m.steps, first) {
+		if e.Step != first || here[e.Rank] || m.conn != 0 && slices.Contains(m.steps, first) {
 			continue
 		}
-		if err := r.series.place(&e); err != nil {
-			r.Log.Warn().Err(err).Int("rank", e.Rank).Msg("the copy of the block of a lost peer cannot be used")
+		if err := e.check(boxes); err != nil {
+			r.warn(unusable, "error", err, "rank", e.Rank)
+			continue
+		}
+		here[e.Rank], usable = true, append(usable, e)
+	}
+	r.add(collectSteps{first, usable})
+	r.steps = timeSteps{done: first - 1}
+	for _, m := range r.members {
+		if !here[m.rank] {
+			r.steps.missing = append(r.steps.missing, m.rank)
 		}
 	}
+	if len(here) == len(r.members) {
+		r.steps.done = first
+	}
+}
+
+const unusable = "the copy of the block of a lost peer cannot be used"
+
+// check returns an error if the block of a peer cannot be taken from the copy. It declares the box.
+func (e *End) check(boxes *ownership) error {
+	if boxes.config.Balance {
+		if err := boxes.declare(e.Rank, e.Box); err != nil {
+			return err
+		}
+	}
+	if n := boxes.box(e.Rank).Points(); len(e.U) != n {
+		return fmt.Errorf("%d values of a block of %d", len(e.U), n)
+	}
+	return nil
+}
+
+// beginSteps begins again with the first time step. It returns why that is not possible.
+func (r *run) beginSteps(suspended bool) (why string) {
+	if _, err := r.Problem.InitialValues(0, problem.Box{Hi: r.Problem.N}, nil); err != nil {
+		return err.Error()
+	}
+	r.add(beginSteps{suspended})
+	r.steps = timeSteps{}
+	return ""
 }
 
 // validSteps reports whether a peer can hold the ends of these time steps.
@@ -96,24 +137,24 @@ func (r *run) startAgain() {
 	why := ""
 	if r.lacksStart() {
 		why = "the starting values were known only to the process that was lost"
-	} else if err := r.series.start(0, nil, true); err != nil {
-		why = err.Error()
+	} else {
+		why = r.beginSteps(true)
 	}
 	if why != "" {
 		r.fail(failure{exited, -1, "the end of no time step is known of every peer, and the run cannot begin again: " + why})
 		return
 	}
-	r.Log.Warn().Msg("the end of no time step is known of every peer: the run begins again with the first step")
+	r.warn("the end of no time step is known of every peer: the run begins again with the first step")
 }
 
 // awaitsSteps reports whether an epoch has to wait for the end of the time step after which it begins, which the peers
 // send again. If one of them was lost before, the run begins again.
 func (r *run) awaitsSteps() bool {
-	if r.waiting = false; r.series == nil {
+	if r.waiting = false; !r.inTime {
 		return false
 	}
-	late := r.series.missing()
-	if slices.ContainsFunc(late, func(rank int) bool { return r.members[rank].conn == nil }) {
+	late := r.steps.missing
+	if slices.ContainsFunc(late, func(rank int) bool { return r.members[rank].conn == 0 }) {
 		r.startAgain()
 		return false
 	}
@@ -123,7 +164,7 @@ func (r *run) awaitsSteps() bool {
 
 // stepArrived handles a peer's end of a time step, which has arrived. It begins the epoch that has waited for it.
 func (r *run) stepArrived() {
-	if done := r.series.completed(); done != r.passed {
+	if done := r.steps.done; done != r.passed {
 		r.passed = done
 		for _, m := range r.members {
 			r.passOn(m)
@@ -141,7 +182,7 @@ func (r *run) checkSteps() {
 		return
 	}
 	r.waitTicks++
-	if late := r.series.missing(); r.waitTicks > r.ticks(max(leastRepair, r.beat.Elapsed)) && len(late) > 0 {
+	if late := r.steps.missing; r.waitTicks > r.ticks(max(leastRepair, r.beat.Elapsed)) && len(late) > 0 {
 		r.waitTicks = 0
 		m := r.members[late[0]]
 		r.lose(m, failure{silent, m.rank, m.String() + " has not sent the end of its time step in time"})
@@ -150,8 +191,76 @@ func (r *run) checkSteps() {
 
 // goFromStep begins an epoch after the last complete time step.
 func (r *run) goFromStep() {
-	r.after = r.series.restart(r.epoch)
+	r.add(restartSteps{r.epoch})
+}
+
+// restarted handles the answer to restartSteps.
+func (r *run) restarted() {
+	r.after = r.steps.done
 	for _, l := range r.open {
 		l.FromStep = nullable.Number(r.after)
+	}
+}
+
+// succeed begins to lead a run whose leader was lost, with copies of blocks at the ends of time steps. Its peers return.
+func (r *run) succeed(t register.Term, copies []End) {
+	r.epoch, r.term, r.returning, r.active, r.inherits, r.kept = t.Epoch, t, true, true, true, true
+	r.started = true
+	for _, m := range r.members {
+		m.valued, m.informed, m.assigned, m.since = true, true, true, r.epoch+1
+	}
+	r.copies = copies
+	r.limitTime()
+	r.warn("the leader of the run was lost: this process leads it now", "term", t.Number, "address", t.Leader)
+	r.change(Solving)
+	r.reportEpoch()
+}
+
+// reseat gives a peer that lost its leader its place again.
+func (r *run) reseat(c *caller) {
+	j := &c.join
+	if !r.returning || j.Rank < 0 || j.Rank >= len(r.members) || r.members[j.Rank].conn != 0 ||
+		!r.validSteps(j.Standing.Steps) {
+		r.add(refuse{conn: c.conn, why: "its place in the run was given to another process"})
+		return
+	}
+	m, s := r.members[j.Rank], j.Standing
+	m.control, m.listens, m.sweep, m.valued, m.ready = s.Control, s.Epoch, s.Sweep, s.Valued, s.Settled
+	m.steps = s.Steps
+	w := rendezvous.Welcome{Rank: m.rank, Epoch: r.epoch, Cluster: s.Cluster} // it has the settings
+	r.welcome(m, c, w)
+	r.send(m, rendezvous.Start{})
+	r.send(m, rendezvous.Term{Term: r.term})
+	for _, m := range r.members {
+		if m.conn == 0 {
+			return
+		}
+	}
+	r.lead()
+}
+
+// lead leads the run with the peers that have returned. If all of them relax in the same epoch, they go on undisturbed.
+func (r *run) lead() {
+	r.returning = false
+	settled, missing := r.resumeSteps(), false
+	for _, m := range r.members {
+		here := m.conn != 0
+		m.valued, missing = m.valued && here, missing || !here
+		settled = settled && here && m.ready && m.listens == r.epoch
+	}
+	r.info("leading the run", "epoch", r.epoch, "undisturbed", settled)
+	for _, m := range r.members {
+		if m.conn == 0 {
+			r.lose(m, failure{closed, m.rank, fmt.Sprintf("peer %d was lost with the leader of the run", m.rank)})
+		}
+	}
+	r.reportEpoch()
+	switch {
+	case settled:
+		r.active = false
+		r.askKeepers()
+		r.record()
+	case !missing:
+		r.nextEpoch()
 	}
 }
