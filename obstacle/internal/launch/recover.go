@@ -134,7 +134,11 @@ func (r *run) lose(m *member, f failure) {
 			Rank: q.rank, Why: f.text, Detected: r.now.Seconds(), Recovered: nullable.NaN(),
 			Residual: nullable.NaN(), From: nullable.NaN(), FromStep: nullable.NaN(), sweep: r.sweeps(),
 		}
-		r.warn(f.text+": recovering", "rank", q.rank, "epoch", r.epoch+1)
+		then := ": recovering"
+		if r.joining && q.child == 0 {
+			then = "; the run waits for a replacement"
+		}
+		r.warn(f.text+then, "rank", q.rank, "epoch", r.epoch+1)
 		r.losses, r.open = append(r.losses, l), append(r.open, l)
 		r.change(rankLost(q.rank))
 		r.add(retire{q})

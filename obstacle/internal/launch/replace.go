@@ -159,12 +159,15 @@ func (r *run) parts(m *member) (n int) {
 
 // by records which process takes the place of a lost one.
 func (r *run) by(m *member, process string) {
+	replaced := false
 	for _, l := range r.open {
 		if l.Rank == m.rank {
-			l.By = process
+			l.By, replaced = process, true
 		}
 	}
-	r.info("replacement: "+process, "rank", m.rank)
+	if replaced || !r.joining {
+		r.info("replacement: "+process, "rank", m.rank)
+	}
 }
 
 // maxAttempts bounds the attempts to replace one lost peer.
