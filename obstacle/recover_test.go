@@ -81,6 +81,40 @@ func TestKilledPeerIsReplaced(t *testing.T) {
 	}
 }
 
+// A peer that is lost before the start is replaced as any later one. Without recovery, the run ends with the cause.
+func TestKilledPeerBeforeTheStartIsReplaced(t *testing.T) {
+	t.Parallel() // its peers wait at a gate
+	for name, args := range map[string][]string{
+		"process": {"--scheme", "async"}, "spare": {"--spares", "2"}, "exact": {"--recover", "exact"}, "off": {"--recover", "off"},
+		"parts": {"--parts", "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			closeGate(t, gate.Gate{Build: true})
+			r := start(t, append([]string{"solve", "membrane", "--n", "12", "--peers", "3", "--format", "json"}, args...)...)
+			for rank := range 3 {
+				r.said(fmt.Sprintf(`"rank":%d,.*"peer listens"`, rank))
+			}
+			pid := r.pid(1)
+			require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+			if name == "off" {
+				require.Equal(t, 1, r.wait(patience))
+				r.said(fmt.Sprintf(`peer 1 \(pid %d\) ended before the start: signal: killed`, pid))
+				return
+			}
+			r.said(`"replacement: `)
+			r.open()
+			require.Equal(t, 0, r.wait(patience))
+			s := r.solution()
+			require.True(t, s.Converged)
+			require.Contains(t, s.Losses[0].Why, fmt.Sprintf("(pid %d", pid))
+			require.Contains(t, s.Losses[0].Why, " before the start: ")
+			require.Zero(t, s.Losses[0].Detected)
+			require.Zero(t, float64(s.Losses[0].Recovered))
+			require.Empty(t, s.Losses[0].Method, "nothing is repaired")
+		})
+	}
+}
+
 // The peers of a run with time steps go on from the newest complete step.
 func TestKilledPeerBetweenStepsIsReplaced(t *testing.T) {
 	t.Parallel() // its peers wait at a gate

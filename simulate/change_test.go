@@ -50,7 +50,7 @@ func TestSlowTimesOverlap(t *testing.T) {
 // If sessions never open, the run ends with an error that names the cause.
 func TestSetupWithoutEnd(t *testing.T) {
 	m := gigabit(4)
-	m.Networks[0].Latency = 5 * time.Second
+	m.Networks[0].Latency = 6 * time.Second // a hello and its answer take longer than the 10 s that they have
 	run := runOf(t, m, membrane(7), iterate.Synchronous(), 4)
 	run.Until = time.Second // of the run, which does not begin
 	r, err := Run(context.Background(), run)

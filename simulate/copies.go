@@ -165,7 +165,7 @@ func (e *engine) goBack() {
 			lost = append(lost, rank)
 			continue
 		}
-		c.ranks[rank].Freeze(m.values())
+		c.ranks[rank].Freeze(m.settled().Progress().Sweep, m.values())
 		h := c.ranks[rank].Holding()
 		held[rank] = &h
 	}

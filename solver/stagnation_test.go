@@ -359,3 +359,63 @@ func TestSlowFallAfterARiseIsNoStandstill(t *testing.T) {
 		}
 	}
 }
+
+// SOR amplifies rounding errors where the diffusion varies by a million, since its factor is near 2: the residual then stays
+// above tolerances that some Gauss–Seidel sweeps meet. The run meets them, or ends where those stagnate, on any partition.
+// With a factor of the user it ends.
+func TestAmplifiedRoundingErrors(t *testing.T) {
+	for _, c := range []struct {
+		inside string
+		n      int
+		peers  int
+		omega  float64
+		tol    float64
+		reason iterate.Reason
+		most   iterate.Iteration
+	}{
+		{"sin(90*x)*sin(90*y) > 0", 63, 1, 0, 1e-6, iterate.Converged, 250000},
+		{"sin(37*x)*sin(37*y) > 0", 23, 2, 0, 1e-9, iterate.Converged, 60000},
+		{"(x-0.5)^2 + (y-0.5)^2 < 0.09", 23, 1, 0, 1e-9, iterate.Stagnated, 120000},
+		{"sin(37*x)*sin(37*y) > 0", 23, 1, 1.9999, 1e-9, iterate.Stagnated, 500000},
+	} {
+		if testing.Short() && c.n > 23 {
+			continue
+		}
+		made := pattern("", []int{c.n, c.n}, "f: \"100\"", "diffusion: \""+c.inside+" ? 1e6 : 1\"")
+		p := made.problem(t)
+		var sweeps iterate.Iteration
+		for peers := 1; peers <= c.peers; peers++ {
+			n := runOf(t, 1, problem.Config{
+				Problem: p, Partition: solvertest.SlabsOf(t, p, peers), Scheme: iterate.Synchronous(), Tolerance: c.tol,
+				MaxSweeps: c.most, Method: problem.MethodConfig{Name: problem.SOR, Omega: c.omega},
+			})
+			require.NoError(t, n.Run())
+			o := n.Peers[0].Outcome()
+			require.Equal(t, c.reason, o.Reason, "%s: %v after %d", c.inside, o.Residual, o.Sweeps)
+			if c.omega == 0 {
+				require.Less(t, o.Residual, 1e-8)
+			}
+			if peers == 1 {
+				sweeps = o.Sweeps
+			}
+			require.Equal(t, sweeps, o.Sweeps)
+		}
+	}
+}
+
+// Schwarz on boxes that share a disc of high diffusion converges slowly from a height, also out of lockstep, where the residuals
+// of snapshots fluctuate. It is not stopped.
+func TestSlowSchwarzIsNotStopped(t *testing.T) {
+	made := pattern("disc", []int{11, 11}, "f: \"100\"", "diffusion: \"(x-0.5)^2 + (y-0.5)^2 < 0.09 ? 1000 : 1\"")
+	p := made.problem(t)
+	for _, scheme := range []iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(2)} {
+		n := runOf(t, 1, problem.Config{
+			Problem: p, Partition: solvertest.SlabsOf(t, p, 2), Scheme: scheme, Tolerance: 0.5, MaxSweeps: 1 << 15,
+			Method: problem.MethodConfig{Name: problem.Schwarz, Local: problem.SOR, InnerCycles: 40, Coarse: -1},
+		})
+		require.NoError(t, n.Run())
+		o := n.Peers[0].Outcome()
+		require.Equal(t, iterate.Converged, o.Reason, "%s: %v after %v", scheme.Name(), o.Residual, o.Work)
+		require.Greater(t, o.Work, float64(3<<15), "this problem shows nothing")
+	}
+}

@@ -111,7 +111,7 @@ func table() []row {
 		}},
 		{pkg: "problems/file", may: []string{
 			"problems", "problems/option", "solver/problem", "solver/verify", "internal/kernel", gonum, expr, goyaml,
-			"internal/input", "internal/npy", "internal/yamldoc", "internal/spelling",
+			"internal/input", "internal/npy", "internal/output", "internal/yamldoc", "internal/spelling",
 		}},
 		{pkg: "simulate", may: []string{
 			"internal/deadlines", "internal/virtual", "simulate/cluster", "simulate/internal/keepers", "microproto",

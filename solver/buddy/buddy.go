@@ -90,9 +90,12 @@ func (s *Store) Complete(k iterate.Iteration, points int, fill func(dst []float6
 	s.drop(func(o *Copy) bool { return o.Iterate < k })
 }
 
-// Freeze ends an epoch, in which the peer's block has the values u now. If it keeps an iterate, its values are u: other
-// peers may have completed it.
-func (s *Store) Freeze(u []float64) {
+// Freeze ends an epoch, in which the peer's block has the values u of iterate k now. If it keeps that iterate, its values
+// are u: other peers may have completed it.
+func (s *Store) Freeze(k iterate.Iteration, u []float64) {
+	if s.pending != nil && s.pending.Iterate != k {
+		s.pending = nil
+	}
 	if s.pending != nil {
 		s.pending.Values = u
 	}

@@ -98,12 +98,15 @@ func TestStoreDropsOlderCopies(t *testing.T) {
 	}
 	s.Begin(60, nil)
 	s.Add(3, &buddy.Copy{Iterate: 60, Values: []float64{1}})
-	s.Freeze([]float64{60})
+	s.Freeze(60, []float64{60})
 	require.Equal(t, []iterate.Iteration{40, 60}, s.Holding().Own)
 	s.Resume(s.Own(40))
 	require.Equal(t, buddy.Holding{
 		Own: []iterate.Iteration{40}, Others: map[iterate.Rank][]iterate.Iteration{3: {40}},
 	}, s.Holding())
+	s.Begin(60, nil)
+	s.Freeze(47, []float64{47})
+	require.Equal(t, []iterate.Iteration{40}, s.Holding().Own, "the values are those of another iterate")
 	s.Discard()
 	require.Equal(t, buddy.Holding{}, s.Holding())
 }

@@ -88,7 +88,7 @@ func (r *run) play(t require.TestingT, losses ...[2]int) {
 				stores[i].Discard()
 				continue
 			}
-			stores[i].Freeze(values(i))
+			stores[i].Freeze(n.Peers[i].Progress().Sweep, values(i))
 			h := stores[i].Holding()
 			held[i] = &h
 			points := 0

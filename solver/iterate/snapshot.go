@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
@@ -37,6 +38,7 @@ type snapshotRule struct {
 	suspectFrom        Iteration
 	measuredSince      bool
 	sampling           samplingInterval
+	counted            countedWork
 }
 
 func newSnapshotRule(p *Coordination) *snapshotRule {
@@ -177,14 +179,24 @@ func (e *snapshotRule) advance() {
 // sweepsPerRound bounds the sweeps in a round trip that count as work against a standstill.
 const sweepsPerRound = 16
 
+// countedWork is the work that counts against a standstill.
+type countedWork struct {
+	sum  float64
+	made float64 // all work at the newest call of work
+	at   time.Duration
+}
+
 // work returns the sweeps up to iterate k that count as work. Small blocks are relaxed thousands of times while values pass
-// to the farthest peer, and most of these sweeps change nothing.
+// to the farthest peer, and most of these sweeps change nothing. The round trip may change, so the sweeps since the snapshot
+// before are compared with its newest value.
 func (e *snapshotRule) work(k Iteration) float64 {
-	work := e.p.work(k)
+	c, made, now := &e.counted, e.p.work(k), e.p.Now
+	more := made - c.made
 	if round := e.scheduler.newestRound; round > 0 {
-		work = min(work, sweepsPerRound*float64(e.p.Now)/float64(round))
+		more = min(more, sweepsPerRound*float64(now-c.at)/float64(round))
 	}
-	return work
+	*c = countedWork{sum: c.sum + max(0, more), made: made, at: now}
+	return c.sum
 }
 
 // verdict applies the verdict on the open snapshot and forwards it.

@@ -18,18 +18,23 @@ import "github.com/p2pdc/p2pdc/internal/kernel"
 // The second condition costs a pass over the block. So magnitudes are reduced only at the check after the first
 // condition holds. Both use exact sums, so the decision does not depend on the partition.
 //
+// An iteration may amplify rounding errors, as SOR does with a factor near 2. Then the second condition allows a residual that
+// is larger by its gain. If the iteration can lower the gain for some sweeps (Damping), it does so instead of ending. Its
+// residual then falls at once to that of rounding, unless other errors are left, and for the first condition the checks suffice.
+//
 // A run also stagnates if its residual stands still during nine tenths of its work and standstillWork at least: A is nearly
 // singular (a strong flow out of the domain, say), and the solution is out of reach. A residual that falls by a
 // ten-thousandth does not stand still, nor does one that has risen, and falls from there, though still above its smallest
 // value: SOR, which runs in lockstep, increases it by a factor of thousands at first where the diffusion varies by a million.
-// While its largest value falls by a thousandth each time the work doubles, it does not stand still either: the residual of
-// Schwarz, where two boxes share a region of high diffusion, falls steeply at first, rises, and falls slowly from there.
+// While its largest value falls by a thousandth (snapshots: 1/32) each time the work doubles, it does not stand still either: the
+// residual of Schwarz, where two boxes share a region of high diffusion, falls steeply at first, rises, and falls slowly from there.
 // If the iteration may diverge, or its residual is at least grown, a rise is no progress: the run has diverged, and
 // obstacles bound the values.
 type Stagnation struct {
 	// MayDiverge states that the iteration is not known to converge. It is no part of the state.
 	MayDiverge bool
-	snapshots  bool // the checks are snapshots
+	Damping    Damping // likewise
+	snapshots  bool    // the checks are snapshots
 
 	known  bool
 	best   float64   // relative residual, the newest minimum
@@ -44,6 +49,13 @@ type Stagnation struct {
 	former  float64 // largest relative residual of the period before; 0: there is none
 	latest  float64 // of the present one
 	falls   bool    // the last period had a lower one than that before it
+}
+
+// Damping describes how an iteration amplifies rounding errors. Its zero value is that of one that does not.
+type Damping struct {
+	Gain   float64 // bound of the factor by which it does now; 0: 1
+	Damped bool    // the gain has been lowered for some sweeps
+	Lower  func()  // lowers it; nil: it cannot be lowered
 }
 
 // Fields implements State.
@@ -70,12 +82,14 @@ const (
 	// which a snapshot tests for stagnation. snapshotChecks replaces StagnantChecks for snapshots.
 	estimateChecks = 4
 	snapshotChecks = 3
-	// noisyMinimum is the largest ratio of a new minimum to the one before among snapshots.
+	// noisyMinimum is the largest ratio of a new minimum to the one before among snapshots, or before the gain is lowered.
 	noisyMinimum = 7. / 8
 	// standstillWork exceeds the sweeps in which a flow crosses the largest grids, before the residual falls.
 	standstillWork = 1 << 16
 	standstillFall = 1 - 1e-4
 	periodFall     = 1 - 1e-3
+	// noisyPeriodFall replaces it for snapshots.
+	noisyPeriodFall = 31. / 32
 	// grown is the least relative residual that counts as divergence if it stands still. Transient growth ends before.
 	grown = 1e6
 )
@@ -84,7 +98,7 @@ const (
 // quarter of the run and the given number of checks.
 func (s *Stagnation) record(k Iteration, residual float64, checks int) bool {
 	ratio := 1.
-	if s.snapshots {
+	if s.snapshots || s.Damping.Lower != nil {
 		ratio = noisyMinimum
 	}
 	if !s.known || residual < ratio*s.best {
@@ -92,14 +106,14 @@ func (s *Stagnation) record(k Iteration, residual float64, checks int) bool {
 		return false
 	}
 	s.checks++
-	return s.checks >= checks && k-s.bestAt >= k/4
+	return s.checks >= checks && (s.Damping.Damped || k-s.bestAt >= k/4)
 }
 
 // move records the relative residual after that much work and reports whether it stands still.
 func (s *Stagnation) move(work, residual float64) bool {
-	fall := standstillFall
+	fall, period := standstillFall, periodFall
 	if s.snapshots {
-		fall = noisyMinimum
+		fall, period = noisyMinimum, noisyPeriodFall
 	}
 	if !s.known {
 		s.begun = work
@@ -113,11 +127,14 @@ func (s *Stagnation) move(work, residual float64) bool {
 	case !s.snapshots && residual*fall > s.highest && residual < grown && !s.MayDiverge:
 		s.highest, s.level, s.levelAt = residual, residual, work
 	}
-	if s.latest = max(s.latest, residual); work >= s.due {
-		s.falls = !s.snapshots && !s.MayDiverge && s.latest < min(periodFall*s.former, grown)
+	s.latest = max(s.latest, residual)
+	lower := !s.MayDiverge && s.latest < min(period*s.former, grown)
+	falls := s.falls || lower && work >= 0.75*s.due
+	if work >= s.due {
+		s.falls = lower
 		s.due, s.former, s.latest = 2*work, s.latest, 0
 	}
-	return work >= standstillWork && work-s.levelAt >= 0.9*work && !s.falls
+	return work >= standstillWork && work-s.levelAt >= 0.9*work && !falls
 }
 
 // Evaluate adds the relative residual of iterate k, which has taken work sweeps over the grid. If reduced is true, m is the
@@ -136,8 +153,11 @@ func (s *Stagnation) Evaluate(k Iteration, work float64,
 		return Running, false
 	case !reduced:
 		return Running, true
-	case residual <= stagnantUnits*kernel.UnitRoundoff*m:
+	case residual > stagnantUnits*kernel.UnitRoundoff*m*max(1, s.Damping.Gain):
+	case s.Damping.Lower == nil:
 		return Stagnated, false
+	default:
+		s.Damping.Lower()
 	}
 	s.bestAt, s.checks = k, 0 // not caused by rounding: test again after another quarter
 	return Running, false

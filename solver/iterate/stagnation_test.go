@@ -6,16 +6,20 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
 // Sweeps that are made while values are under way are no work: the solution is not out of reach because they change nothing.
 func TestSweepsOfARoundTrip(t *testing.T) {
 	e := &snapshotRule{verdicts: verdicts{p: &Coordination{Spent: 1 << 20, Now: time.Second}}}
 	require.Equal(t, float64(1<<20), e.work(0), "the round trip is unknown")
-	e.scheduler.newestRound = 10 * time.Millisecond
-	require.Equal(t, float64(100*sweepsPerRound), e.work(0))
-	e.scheduler.newestRound = time.Nanosecond
-	require.Equal(t, float64(1<<20), e.work(0))
+	e.p.Spent, e.p.Now, e.scheduler.newestRound = 2<<20, 2*time.Second, 10*time.Millisecond
+	require.Equal(t, float64(1<<20+100*sweepsPerRound), e.work(0))
+	e.p.Spent, e.p.Now, e.scheduler.newestRound = 3<<20, 3*time.Second, time.Nanosecond
+	require.Equal(t, float64(2<<20+100*sweepsPerRound), e.work(0))
+	e.scheduler.newestRound = time.Second
+	require.Equal(t, float64(2<<20+100*sweepsPerRound), e.work(0), "a slow path takes no work back")
 }
 
 // standing returns the verdict on a residual as a function of the work, and the work at the verdict.
@@ -49,5 +53,42 @@ func TestStandstillInALateTimeStep(t *testing.T) {
 		why, work := standing(Stagnation{}, from, from+1e6, func(float64) float64 { return 0.5 })
 		require.Equal(t, Stagnated, why)
 		require.Less(t, work-from, 1.1*standstillWork)
+	}
+}
+
+// A residual of amplified rounding errors, which finds small new minima by chance, lowers the gain. The run stagnates after few
+// checks if the residual then is that of rounding. It stagnates at once if the gain cannot be lowered, and goes on if the
+// residual is too large for amplified rounding.
+func TestAmplifiedRoundingLowersTheGain(t *testing.T) {
+	const fell = 10000
+	const unit = kernel.UnitRoundoff
+	run := func(gain, level float64, lowers bool) (why Reason, lowered, end Iteration) {
+		var s Stagnation
+		asked := false
+		for k := Iteration(0); k < 10*fell && why == Running; k += 8 {
+			residual := max(level, math.Exp(-float64(k)/500)) * (1 + 0.05*math.Sin(float64(k)))
+			s.Damping = Damping{Gain: gain}
+			switch {
+			case lowered > 0:
+				residual, s.Damping = 2*unit, Damping{Gain: 1, Damped: true}
+			case lowers:
+				s.Damping.Lower = func() { lowered = k }
+			}
+			why, asked = s.Evaluate(k, float64(k), residual, 1e-300, StagnantChecks, asked, 1)
+			end = k
+		}
+		return why, lowered, end
+	}
+	why, lowered, end := run(1e4, 1e3*unit, true)
+	require.Equal(t, Stagnated, why)
+	require.Positive(t, lowered)
+	require.Less(t, lowered, Iteration(3*fell))
+	require.LessOrEqual(t, end, lowered+8*(StagnantChecks+2))
+	why, _, _ = run(1e4, 1e3*unit, false)
+	require.Equal(t, Stagnated, why)
+	for _, gain := range []float64{0, 1, 10} {
+		why, lowered, _ = run(gain, 1e3*unit, true)
+		require.Equal(t, Running, why)
+		require.Zero(t, lowered)
 	}
 }

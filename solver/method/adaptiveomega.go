@@ -19,6 +19,9 @@ import "math"
 // residual grows, or has no new minimum for several windows, ω and its limit are moved towards 1. This happens only a few
 // times before ω is 1. Then the sweeps are those of Gauss–Seidel, which converges for every M-matrix.
 //
+// A factor near 2 damps errors of every frequency slowly, also those that rounding makes at every sweep: their residual can
+// exceed that of Gauss–Seidel sweeps a thousand times. Damp removes them.
+//
 // AdaptiveOmega depends on its inputs alone: peers that pass exact norms at the same sweeps get the same ω.
 type AdaptiveOmega struct {
 	omega         float64
@@ -31,6 +34,9 @@ type AdaptiveOmega struct {
 	previousRate  float64 // rate with previousOmega, or 0 if ω was not changed
 	worseCount    int     // consecutive observations with a worse rate
 	keepUntil     int     // sweep before which ω does not increase again, after it returned to the previous one; 0: it did not
+
+	undamped  float64 // the factor after the sweeps that Damp began; 0: there are none
+	dampUntil int
 
 	limit    float64 // of ω; 0: none, and no guard
 	scalable bool    // a diagonal scaling is expected to make A symmetric
@@ -57,6 +63,8 @@ const (
 	weakLimit         = 1.9
 	// leastExcess is the least ω − 1 to which the guard lowers ω. Below it, ω becomes 1.
 	leastExcess = 0.05
+	// leastDamping is the least number of sweeps with ω = 1 that Damp begins, enough for several observations.
+	leastDamping = 256
 )
 
 // NewAdaptiveOmega returns an estimator that begins with omega and keeps it if fixed.
@@ -82,10 +90,34 @@ func (f *AdaptiveOmega) Unstable() bool {
 // Omega returns the current factor.
 func (f *AdaptiveOmega) Omega() float64 { return f.omega }
 
+// Undamped returns the factor that is in use but for the sweeps that Damp began.
+func (f *AdaptiveOmega) Undamped() float64 {
+	if f.Damped() {
+		return f.undamped
+	}
+	return f.omega
+}
+
+// Damped reports whether the present sweeps are those that Damp began.
+func (f *AdaptiveOmega) Damped() bool { return f.undamped != 0 }
+
+// CanDamp reports whether Damp has an effect.
+func (f *AdaptiveOmega) CanDamp() bool { return !f.fixed && f.omega > 1 && !f.Damped() }
+
+// Damp sets ω to 1 for an eighth of the sweeps so far, since nothing but amplified rounding errors is left in the residual.
+func (f *AdaptiveOmega) Damp(sweep int) {
+	if f.CanDamp() {
+		f.undamped, f.omega, f.dampUntil = f.omega, 1, sweep+max(leastDamping, sweep/8)
+	}
+}
+
+// Gain returns the bound of the factor by which sweeps amplify rounding errors: the number in which they damp an error.
+func (f *AdaptiveOmega) Gain() float64 { return 1 / min(1, 2-f.omega) }
+
 // Fields implements iterate.State.
 func (f *AdaptiveOmega) Fields(visit func(field any)) {
 	for _, v := range []*float64{&f.omega, &f.lastNorm, &f.rate, &f.previousOmega, &f.previousRate,
-		&f.limit, &f.smallest} {
+		&f.undamped, &f.limit, &f.smallest} {
 		visit(v)
 	}
 	visit(&f.fixed)
@@ -95,10 +127,12 @@ func (f *AdaptiveOmega) Fields(visit func(field any)) {
 	visit(&f.worseCount)
 	visit(&f.windows)
 	visit(&f.keepUntil)
+	visit(&f.dampUntil)
 }
 
 // Forget restarts the observation, because the values or the system were changed.
 func (f *AdaptiveOmega) Forget() {
+	f.omega, f.undamped = f.Undamped(), 0
 	f.hasLast = false
 	f.rate = 0
 	f.worseCount = 0
@@ -118,6 +152,12 @@ func (f *AdaptiveOmega) watch() { f.smallest, f.windows = 0, 0 }
 // Observe records the norm ‖r‖₂ after that many sweeps, and may change ω.
 func (f *AdaptiveOmega) Observe(sweep int, norm float64) {
 	if f.fixed || !(norm > 0) || math.IsInf(norm, 1) {
+		return
+	}
+	if f.Damped() {
+		if sweep >= f.dampUntil {
+			f.Resume()
+		}
 		return
 	}
 	if f.limit > 0 && f.grows(norm) {

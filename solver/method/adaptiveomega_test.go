@@ -2,6 +2,7 @@ package method
 
 import (
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -99,4 +100,46 @@ func TestAdaptiveOmegaGrowsAgain(t *testing.T) {
 		f.Observe(k, norm)
 	}
 	require.Equal(t, 1.5, f.Omega())
+}
+
+// Damp sets ω to 1 for an eighth of the sweeps. Then the factor before returns, also when the values are changed meanwhile.
+// A fixed factor and one that is at most 1 remain.
+func TestDampedSweepsEnd(t *testing.T) {
+	before := 1.999
+	f := NewAdaptiveOmega(before, false)
+	f.Observe(80000, 1e-3)
+	require.InDelta(t, 1/(2-before), f.Gain(), 1e-9)
+	f.Damp(80000)
+	for k := 80008; k < 90000; k += 8 {
+		f.Observe(k, 1e-6)
+		require.Equal(t, 1.0, f.Omega())
+		require.Equal(t, 1.0, f.Gain())
+		require.Equal(t, before, f.Undamped())
+		require.False(t, f.CanDamp())
+	}
+	kept := AdaptiveOmega{}
+	var values []any
+	f.Fields(func(v any) { values = append(values, v) })
+	kept.Fields(func(v any) {
+		reflect.ValueOf(v).Elem().Set(reflect.ValueOf(values[0]).Elem())
+		values = values[1:]
+	})
+	require.Equal(t, f, kept, "the state of a checkpoint")
+	for k := 90000; k < 90100; k += 50 {
+		f.Observe(k, 1e-3)
+		require.Equal(t, before, f.Omega())
+	}
+	for _, change := range []func(*AdaptiveOmega){(*AdaptiveOmega).Forget, (*AdaptiveOmega).Resume} {
+		f.Damp(90100)
+		require.True(t, f.Damped())
+		change(&f)
+		require.Equal(t, before, f.Omega())
+		require.False(t, f.Damped())
+	}
+	for _, f := range []AdaptiveOmega{NewAdaptiveOmega(1.9, true), NewAdaptiveOmega(1, false), NewAdaptiveOmega(0.5, false)} {
+		before = f.Omega()
+		require.False(t, f.CanDamp())
+		f.Damp(1000)
+		require.Equal(t, before, f.Omega())
+	}
 }

@@ -32,6 +32,8 @@ type globalMethod interface {
 	observe(squares float64)
 	// unstable reports whether the user has set a parameter with which the method may not converge.
 	unstable() bool
+	// damping describes how the method amplifies rounding errors.
+	damping() iterate.Damping
 	// resume continues from values that another method has changed.
 	resume()
 	// opening returns the exchanges that update the ghosts of values that the method begins with.
@@ -397,6 +399,7 @@ func (c *cycleDriver) evaluate(totals []float64) {
 		c.measureFrom = c.schedule.Next(r, k, c.residual, tol)
 		if c.withMagnitudes = false; reason == iterate.Running {
 			c.stagnant.MayDiverge = c.method.unstable() || c.problem.MayDiverge()
+			c.stagnant.Damping = c.method.damping()
 			reason, c.withMagnitudes = c.stagnant.Evaluate(k, c.standing(), c.residual, tol,
 				iterate.StagnantChecks, asked, m)
 		}

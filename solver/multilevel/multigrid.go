@@ -247,6 +247,8 @@ func (m *multigrid) observe(squares float64) { m.squared = squares }
 
 func (m *multigrid) unstable() bool { return false }
 
+func (m *multigrid) damping() iterate.Damping { return iterate.Damping{} }
+
 func (m *multigrid) done() (iterate.Iteration, float64) {
 	if m.stopped {
 		return 0, m.cost

@@ -120,8 +120,16 @@ func (m *redBlack) observe(squares float64) {
 
 func (m *redBlack) unstable() bool { return m.factor.Unstable() }
 
+func (m *redBlack) damping() iterate.Damping {
+	d := iterate.Damping{Gain: m.factor.Gain(), Damped: m.factor.Damped()}
+	if m.factor.CanDamp() {
+		d.Lower = func() { m.factor.Damp(int(m.peer.driver.check)) }
+	}
+	return d
+}
+
 func (m *redBlack) Fields(visit func(field any)) { m.factor.Fields(visit) }
 
-func (m *redBlack) omega() float64 { return m.factor.Omega() }
+func (m *redBlack) omega() float64 { return m.factor.Undamped() }
 
 func (m *redBlack) describe() string { return fmt.Sprintf("ω = %.4f at the end", m.factor.Omega()) }

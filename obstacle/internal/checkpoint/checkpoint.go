@@ -5,7 +5,8 @@
 //
 //	manifest-G.json    what the set holds, with the length and SHA-256 of every other file
 //	box-G-R.npy        the values of box R of the grid, [z][y][x]
-//	problem-HASH.bin   the marshalled problem, the same for all generations
+//	problem-HASH.bin   the marshalled problem, for every other generation
+//	problem-HASH-2.bin the same, for the others, so that the damage of one file leaves a whole set
 //	lock               the name of the run that writes, which has locked it
 //
 // Every file is written under a temporary name, synchronised and renamed, and the manifest is the last. Thus a set is
@@ -74,8 +75,13 @@ func manifestName(g generation) string { return fmt.Sprintf("manifest-%v.json", 
 
 func boxName(g generation, rank int) string { return fmt.Sprintf("box-%v-%d.npy", g, rank) }
 
-func problemName(fingerprint []byte) string {
-	return "problem-" + hex.EncodeToString(fingerprint[:8]) + ".bin"
+// problemName returns the name of one of the two copies of the problem.
+func problemName(fingerprint []byte, second bool) string {
+	name := "problem-" + hex.EncodeToString(fingerprint[:8])
+	if second {
+		name += "-2"
+	}
+	return name + ".bin"
 }
 
 // generationOf returns the generation in the name of a manifest or a box, complete or temporary, and false for the name

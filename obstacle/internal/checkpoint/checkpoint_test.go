@@ -120,7 +120,7 @@ func TestTwoGenerationsAreKept(t *testing.T) {
 	require.ElementsMatch(t, []string{
 		"manifest-3.json", "box-3-0.npy", "box-3-1.npy", "box-3-2.npy", "box-3-3.npy",
 		"manifest-4.json", "box-4-0.npy", "box-4-1.npy", "box-4-2.npy", "box-4-3.npy",
-		problemName(print[:]), "box-of-mine.npy", lockName,
+		problemName(print[:], false), problemName(print[:], true), "box-of-mine.npy", lockName,
 	}, names(t, directory))
 }
 
@@ -227,11 +227,25 @@ func TestDamage(t *testing.T) {
 		require.ErrorContains(t, err, filepath.Join(directory, c.file)+": ")
 		require.ErrorContains(t, err, filepath.Join(directory, "box-1-2.npy")+": its SHA-256 is ")
 	}
-	// All sets need the problem.
-	directory := written(t, 1, 2)
-	edit(t, directory, problemName(print[:]), flip)
-	_, err := Open(directory, nil)
-	require.ErrorContains(t, err, problemName(print[:])+": its SHA-256 is ")
+	// Each of two successive sets has a copy of the problem, also when another writer goes on.
+	for _, second := range []bool{false, true} {
+		directory := written(t, 1, 2)
+		edit(t, directory, problemName(print[:], second), flip)
+		f, err := Open(directory, nil)
+		require.NoError(t, err)
+		requireState(t, small(t, map[bool]int{false: 2, true: 1}[second]), f)
+		w, err := f.Writer("v1")
+		require.NoError(t, err)
+		require.NoError(t, w.Write(small(t, 3)))
+		w.Close()
+		edit(t, directory, problemName(print[:], !second), flip)
+		f, err = Open(directory, nil)
+		require.NoError(t, err)
+		requireState(t, small(t, 3), f)
+		edit(t, directory, problemName(print[:], second), flip)
+		_, err = Open(directory, nil)
+		require.ErrorContains(t, err, problemName(print[:], second)+": its SHA-256 is ")
+	}
 }
 
 // A manifest of a newer version is refused, even if there is an older set.
@@ -273,7 +287,7 @@ func manifestOf(t require.TestingT, change func(m *manifest)) []byte {
 	print := s.Spec.Fingerprint()
 	m := &manifest{Generation: 1, Progress: s.Progress, N: s.N, Cuts: s.Cuts, Flags: s.Flags}
 	m.Problem.Name, m.Problem.Fingerprint = "membrane", fmt.Sprintf("%x", print)
-	m.Problem.entry = entry{File: problemName(print[:]), Bytes: 80}
+	m.Problem.entry = entry{File: problemName(print[:], false), Bytes: 80}
 	for r := range 4 {
 		m.Boxes = append(m.Boxes, entry{File: boxName(generation{0, 1}, r), Bytes: map[int]int64{0: 128 + 8*18, 1: 128 + 8*18, 2: 128 + 8*12, 3: 128 + 8*12}[r]})
 	}
@@ -351,7 +365,7 @@ func FuzzSet(f *testing.F) {
 		require.NoError(f, err)
 	}
 	print, g := state.Spec.Fingerprint(), generation{0, 1}
-	ofManifest, ofProblem, ofBox := manifestName(g), problemName(print[:]), boxName(g, 0)
+	ofManifest, ofProblem, ofBox := manifestName(g), problemName(print[:], false), boxName(g, 0)
 	text, box := files[ofProblem], files[ofBox]
 	var e envelope
 	require.NoError(f, json.Unmarshal(files[ofManifest], &e))

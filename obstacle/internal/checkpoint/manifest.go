@@ -130,7 +130,8 @@ func (m *manifest) check() error {
 	switch {
 	case err != nil || len(print) != sha256.Size:
 		return errors.New("it has no fingerprint of the problem")
-	case m.Problem.File != problemName(print) || m.Problem.Bytes < 0 || m.Problem.Bytes > maxProblem:
+	case m.Problem.File != problemName(print, false) && m.Problem.File != problemName(print, true),
+		m.Problem.Bytes < 0 || m.Problem.Bytes > maxProblem:
 		return fmt.Errorf("it names a problem in %q with %d bytes", m.Problem.File, m.Problem.Bytes)
 	case m.Step < 0 || m.Step >= problem.MaxSteps:
 		return fmt.Errorf("it is of time step %d", m.Step)

@@ -30,6 +30,7 @@ type Found struct {
 
 	generation generation
 	last       generation // newest of a file in the directory
+	problem    string     // file of the problem
 }
 
 // Open reads the newest whole checkpoint of a directory. If no set of files is whole, the error names the files and
@@ -97,7 +98,9 @@ func (f *Found) Writer(program string) (*Writer, error) {
 	w := &Writer{
 		directory: f.Directory, program: program, disk: system{}, run: rand.Text(), next: f.last, whole: f.generation,
 	}
-	if w.next.number++; w.next.term > 0 { // names that no process of the earlier run can use
+	print := f.Spec.Fingerprint()
+	w.second = f.problem == problemName(print[:], false) // the set that was found keeps its copy
+	if w.next.number++; w.next.term > 0 {                // names that no process of the earlier run can use
 		w.next.term++
 	}
 	return w.open()
@@ -144,6 +147,7 @@ func (f *Found) read(c *problems.Catalog) error {
 	if f.Spec, err = f.readProblem(c, m); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(f.Directory, m.Problem.File), err)
 	}
+	f.problem = m.Problem.File
 	f.N, f.Cuts, f.Progress, f.Flags = m.N, m.Cuts, m.Progress, m.Flags
 	f.U = make([]float64, m.N[0]*m.N[1]*m.N[2])
 	for r, e := range m.Boxes {

@@ -29,7 +29,9 @@ type Writer struct {
 	holds     bool       // the lock; false: a process has it that led the run before
 	next      generation // of the next set
 	whole     generation // of the newest whole set; zero: none
-	problem   entry      // zero before the first set
+	problem   entry      // of the next set; zero: not written yet
+	other     entry      // the other copy, likewise
+	second    bool       // problem is the second copy
 }
 
 // ErrSuperseded is wrapped by errors of a Writer that must not write any more: the process that leads the run now, or
@@ -208,6 +210,7 @@ func (w *Writer) Write(s *State) error {
 	}
 	before := w.whole
 	w.whole = m.generation()
+	w.problem, w.other, w.second = w.other, w.problem, !w.second
 	return w.removeOthers(before)
 }
 
@@ -242,12 +245,12 @@ func (w *Writer) writeSet(m *manifest, s *State) error {
 	return err
 }
 
-// writeProblem writes the problem before the first set, and sets the manifest's entry.
+// writeProblem writes the copy of the problem that the set uses, unless it is there, and sets the manifest's entry.
 func (w *Writer) writeProblem(m *manifest, s *State) error {
 	print := s.Spec.Fingerprint()
 	m.Problem.Name, m.Problem.Fingerprint = s.Spec.Name(), hex.EncodeToString(print[:])
 	if w.problem.File == "" {
-		e, err := w.replace(problemName(print[:]), func(f io.Writer) error {
+		e, err := w.replace(problemName(print[:], w.second), func(f io.Writer) error {
 			_, err := f.Write(s.Spec.Marshal())
 			return err
 		})

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -8,7 +9,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // mostOf returns the greatest value of an integer flag. Smaller bounds, which depend on other flags, and the least values
@@ -21,6 +25,18 @@ func mostOf(flag string) int64 {
 		return 1e6
 	}
 	return math.MaxInt32
+}
+
+// namedBounds are the smaller bounds that errors of greater numbers name, too.
+var namedBounds = map[string]int64{
+	"dimension": 3, "ib-blocks": 1 << 20, "ib-block-bytes": 1 << 20, "ib-port": 255, "keepers": 5, "mtu": ether.MaxMTU,
+	"overlap": problem.MaxOverlap, "rounds": 1000, "spares": launch.MaxSpares, "threads": 4096, "trace-frames": trace.MaxFrameBytes,
+	"trace-size": trace.MaxBytes >> 20,
+}
+
+// tooGreat returns the error of an integer flag above mostOf.
+func tooGreat(flag, number string) error {
+	return usage("--%s %s: at most %d is allowed", flag, number, cmp.Or(namedBounds[flag], mostOf(flag)))
 }
 
 // tableFlags are the flags that name a file of any extension, with an example.
@@ -40,12 +56,12 @@ func checkNumbers(flags *pflag.FlagSet) (err error) {
 			}
 		case "int", "int64":
 			if n, bad := strconv.ParseInt(written, 10, 64); bad == nil && n > mostOf(f.Name) {
-				err = usage("--%s %s: at most %d is allowed", f.Name, written, mostOf(f.Name))
+				err = tooGreat(f.Name, written)
 			}
 		case "intSlice":
 			for _, text := range strings.Split(strings.Trim(written, "[]"), ",") {
 				if n, bad := strconv.ParseInt(text, 10, 64); bad == nil && n > mostOf(f.Name) {
-					err = usage("--%s %s: at most %d is allowed", f.Name, text, mostOf(f.Name))
+					err = tooGreat(f.Name, text)
 				}
 			}
 		case "float64":

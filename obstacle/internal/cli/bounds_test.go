@@ -69,3 +69,16 @@ func TestExtremeNumbersEndTheProgram(t *testing.T) {
 		require.Less(t, errs.Len(), 1000)
 	}
 }
+
+// A flag that has a bound of its own names that one, however large its number is.
+func TestExtremeNumbersNameTheBoundOfTheFlag(t *testing.T) {
+	for flag, most := range map[string]string{
+		"mtu": "65535", "ib-port": "255", "ib-blocks": "1048576", "ib-block-bytes": "1048576", "rounds": "1000", "threads": "4096",
+		"spares": "1024", "overlap": "8", "peers": "65536",
+	} {
+		var out, errs bytes.Buffer
+		args := []string{"compare", "membrane", "--n", "8", "--" + flag, "9223372036854775807"}
+		require.Equal(t, ExitUsage, Main(t.Context(), args, catalog.New(), &out, &out, &errs), flag)
+		require.Contains(t, errs.String(), "--"+flag+" 9223372036854775807: at most "+most+" is allowed", flag)
+	}
+}

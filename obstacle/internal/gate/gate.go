@@ -7,7 +7,9 @@ package gate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -33,6 +35,8 @@ type Gate struct {
 	Every time.Duration
 	// Answer moves the gate behind the end of the iteration: a peer waits there with the first half of its answer written.
 	Answer bool
+	// Build moves the gate before the start of the run: a peer waits there while it builds its part.
+	Build bool
 }
 
 // The files of a gate.
@@ -65,6 +69,16 @@ func (g *Gate) Pass(step int) error {
 func (g *Gate) has(name string) bool {
 	_, err := os.Stat(filepath.Join(g.Dir, name))
 	return err == nil
+}
+
+// await waits until the gate is open. If its folder is gone, the test has ended, and so does this process.
+func (g *Gate) await() {
+	for !g.has(open) {
+		if _, err := os.Stat(g.Dir); errors.Is(err, fs.ErrNotExist) {
+			os.Exit(1)
+		}
+		time.Sleep(poll)
+	}
 }
 
 // Methods returns the methods of a catalog with the gate of the environment, or the catalog if there is none. With a gate,
@@ -100,6 +114,9 @@ func (m method) New(c problem.Config) (problem.Peer, error) {
 	keeps := c.KeepEvery > 0
 	if keeps {
 		c.KeepEvery = leap
+	}
+	if m.gate.Build {
+		m.gate.await()
 	}
 	p, err := m.Method.New(c)
 	if err != nil {
@@ -167,16 +184,14 @@ func (p *peer) Solution(dst []float64) {
 	u := make([]float64, len(dst))
 	p.Peer.Solution(u)
 	half := copy(dst, u[:len(u)/2])
-	for !p.gate.has(open) {
-		time.Sleep(poll)
-	}
+	p.gate.await()
 	copy(dst[half:], u[half:])
 }
 
 // holds reports whether the peer waits at the gate.
 func (p *peer) holds(now time.Duration) bool {
 	at := p.Progress()
-	if p.free || p.gate.Answer || at.Step < p.gate.Step || at.Sweep < p.gate.Sweep || p.gate.Kept && !p.kept {
+	if p.free || p.gate.Answer || p.gate.Build || at.Step < p.gate.Step || at.Sweep < p.gate.Sweep || p.gate.Kept && !p.kept {
 		return false
 	}
 	if p.free = p.gate.has(open); p.free || p.gate.has(fmt.Sprintf(later, at.Step)) {

@@ -11,6 +11,9 @@ import (
 type effect interface{ effect() }
 
 type (
+	// relax begins the time of the run. Peers relax from then on.
+	relax struct{}
+
 	// send queues a message to a peer. It is dropped if the queue is full.
 	send struct {
 		to  *member
@@ -55,6 +58,13 @@ type (
 	collectSteps struct {
 		first  int
 		copies []End
+	}
+
+	// displace drops the ends of time steps that a peer sends, as another one has its place. If back is true, it has the
+	// place again.
+	displace struct {
+		of   *member
+		back bool
 	}
 
 	// restartSteps drops the blocks of incomplete time steps until their peers have begun an epoch. Restarted of an event
@@ -110,6 +120,7 @@ type (
 	}
 )
 
+func (relax) effect()        {}
 func (send) effect()         {}
 func (welcome) effect()      {}
 func (refuse) effect()       {}
@@ -119,6 +130,7 @@ func (propose) effect()      {}
 func (look) effect()         {}
 func (beginSteps) effect()   {}
 func (collectSteps) effect() {}
+func (displace) effect()     {}
 func (restartSteps) effect() {}
 func (declareAnew) effect()  {}
 func (passOn) effect()       {}

@@ -37,7 +37,7 @@ func (r *shell) outcome() *Outcome {
 		}
 	}
 	o := &Outcome{
-		U: r.vector(), Refused: r.server.Refused(), Setup: r.started.Sub(r.called), Gather: r.now,
+		U: r.vector(), Refused: r.server.Refused(), Setup: r.zero.Sub(r.called), Gather: r.now,
 		Losses: r.losses, Moves: r.moves, Gone: r.Status.State().Gone, Parts: max(r.Parts, 1),
 	}
 	o.Run = o.Gather
@@ -173,7 +173,7 @@ func (r *shell) shutdown(cancel context.CancelFunc) {
 		if c == nil {
 			continue
 		}
-		if m.gone || m.lost || m.conn == 0 || r.started.IsZero() || r.ctx.Err() != nil {
+		if m.gone || m.lost || m.conn == 0 || r.early() || r.ctx.Err() != nil || c.Stopped() {
 			c.Kill()
 		}
 		if !closedWithin(timeout, c.ended) {

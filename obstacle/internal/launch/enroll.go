@@ -37,7 +37,12 @@ func (r *run) enroll(c *caller) {
 		r.add(refuse{conn: c.conn, why: err.Error()})
 		return
 	}
-	r.seat(r.members[rank], c, label)
+	m := r.members[rank]
+	r.seat(m, c, label)
+	if r.joining && m.child == 0 {
+		r.joined++
+		r.by(m, "process of "+m.String())
+	}
 }
 
 // tellSpare sends a spare peer the addresses of the keepers. It joins there if this process is lost.
@@ -78,6 +83,9 @@ func (r *run) seat(m *member, c *caller, label string) {
 		Rank: m.rank, Epoch: r.epoch, Run: r.name, Key: r.key, Cluster: label, Rails: r.RailsOf(m.rank), Spec: r.Spec,
 		Keepers: r.term.Keepers,
 	})
+	if !r.early() {
+		r.send(m, rendezvous.Start{})
+	}
 }
 
 // welcome uses a connection for a peer.
@@ -108,6 +116,11 @@ func (r *run) refused(m *member, why error) {
 		r.advance()
 	case r.active && !r.returning:
 		r.add(retire{m})
+		if r.joining && m.child == 0 {
+			r.joined--
+			r.members[m.rank] = r.vacancy(m.rank)
+			return
+		}
 		next := m.successor()
 		next.attempts, next.former, next.carried = m.attempts-1, m.former, m.carried
 		r.members[m.rank] = next
@@ -118,11 +131,8 @@ func (r *run) refused(m *member, why error) {
 				r.replace(q)
 			}
 		}
-	default: // another one may come
-		m.caller, m.reserved = caller{}, m.rank%max(1, r.Parts) != 0
-		for i := 1; i < max(1, r.Parts) && !m.reserved; i++ {
-			m.guests = append(m.guests, m.rank+i)
-		}
+	default: // it may come again
+		m.caller = caller{}
 	}
 }
 

@@ -3,6 +3,7 @@ package launch
 import (
 	"io"
 	"slices"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -11,23 +12,37 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// execute executes the effects of an event in their order, and then those of the answers to them.
+// step handles an event and executes its effects in their order, and then those of the answers to them.
+func (s *shell) step(o event) {
+	if s.series != nil {
+		o.steps = s.series.known()
+	}
+	s.handle(o)
+	if s.observer != nil {
+		s.observer(s.now, &o, s.effects)
+	}
+	s.execute()
+}
+
+// execute executes the effects that were not executed yet in their order, and then those of the answers to them.
 func (s *shell) execute() {
-	for {
-		for _, e := range s.take() {
-			s.perform(e)
-		}
-		if len(s.answers) == 0 {
-			return
-		}
+	for _, e := range s.take() {
+		s.perform(e)
+	}
+	for len(s.answers) > 0 {
 		o := s.answers[0]
 		s.answers = s.answers[1:]
-		s.handle(s.withSteps(o))
+		s.step(o)
 	}
 }
 
 func (s *shell) perform(e effect) {
 	switch e := e.(type) {
+	case relax:
+		s.zero = time.Now()
+		_, recovery := s.onLoss()
+		s.Log.Info().Int("peers", len(s.members)).Dur("setup", s.zero.Sub(s.called)).Str("partition", s.PartitionWhy).
+			Str("method", s.Method.Name).Str("method_why", s.MethodWhy).Str("recovery", recovery).Msg("started")
 	case send:
 		if w, is := e.msg.(*workload); is && w.newest {
 			w.initial = s.series.newest()
@@ -80,6 +95,10 @@ func (s *shell) perform(e effect) {
 			if err := s.series.place(&c); err != nil {
 				s.Log.Warn().Err(err).Int("rank", c.Rank).Msg(unusable)
 			}
+		}
+	case displace:
+		if l := s.links[e.of.conn]; l != nil {
+			l.displaced.Store(!e.back)
 		}
 	case restartSteps:
 		s.series.restart(e.epoch)
@@ -137,6 +156,7 @@ func (s *shell) turnDown(e refuse) {
 // forget sends no more messages to a peer. The end of the run waits for its process and connection.
 func (s *shell) forget(m *member) {
 	if l := s.links[m.conn]; l != nil {
+		l.displaced.Store(true)
 		l.finish()
 	}
 	s.retired = append(slices.DeleteFunc(s.retired, s.over), m) // a run may lose many

@@ -26,7 +26,7 @@ func (r *shell) fill(ctx context.Context, o *Outcome) {
 	if points == 0 || points == r.Problem.Points() {
 		return
 	}
-	deadline := time.Now().Add(max(time.Since(r.started), leastFill))
+	deadline := time.Now().Add(max(time.Since(r.zero), leastFill))
 	stop := func() bool { return ctx.Err() != nil || time.Now().After(deadline) || !r.stopping && r.interrupted() }
 	pool := runner.NewPool(runtime.GOMAXPROCS(0))
 	defer pool.Close()

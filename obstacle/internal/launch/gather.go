@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"strings"
 
 	"github.com/p2pdc/p2pdc/internal/spelling"
@@ -15,7 +14,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// gather waits until all peers have joined.
+// gather opens the rendezvous and starts the peers that the launcher starts. They join for the first epoch, which begins
+// when all are ready.
 func (r *shell) gather() error {
 	address := cmp.Or(r.Address, "127.0.0.1:0")
 	l, err := net.Listen("tcp", address)
@@ -25,6 +25,10 @@ func (r *shell) gather() error {
 	}
 	r.server = rendezvous.Serve(l, r.Identity, len(r.members), r.PeerTimeout, func(text string) { r.Log.Warn().Msg(text) }, r.admit)
 	r.listens = r.server.Addr()
+	r.active, r.joining = true, true
+	if r.JoinTime > 0 {
+		r.joinTicks = r.ticks(r.JoinTime)
+	}
 	r.reserve()
 	if r.Spawn != nil {
 		if err := r.spawn(); err != nil {
@@ -39,16 +43,14 @@ func (r *shell) gather() error {
 		fmt.Fprintf(r.Notes, "waiting for %d peers at %s: obstacle peer --rendezvous %s --secret-file FILE\n",
 			len(r.members)/max(1, r.Parts), at, spelling.Word(at))
 	}
-	r.joining = true
-	defer func() { r.joining = false }()
-	return r.await("join", r.JoinTime, func(m *member) bool { return m.control != "" })
+	return nil
 }
 
 // reserve assigns the parts of each process to the one that joins for the first of them.
 func (r *run) reserve() {
 	for _, m := range r.members {
 		if first := r.members[m.rank-m.rank%max(1, r.Parts)]; first != m {
-			m.reserved = true
+			m.reserved, m.awaited = true, true
 			first.guests = append(first.guests, m.rank)
 		}
 	}
@@ -63,6 +65,7 @@ func (r *shell) spawn() error {
 		if m.child, m.name, err = r.startPeer(m, m.rank); err != nil {
 			return fmt.Errorf("cannot start peer %d: %w", m.rank, err)
 		}
+		m.awaited = true
 	}
 	for i := range r.Spares {
 		var err error
@@ -116,9 +119,8 @@ func (r *shell) serve(m *member, l *link) {
 		switch msg := msg.(type) {
 		case rendezvous.Listen:
 			at = 0 // of a newer epoch
-			if r.series != nil {
+			if stepAt = 0; r.series != nil && !l.displaced.Load() {
 				r.series.resume(m.rank, msg.Epoch)
-				stepAt = 0
 			}
 			r.emit(input{event: event{of: m, message: msg}})
 		case rendezvous.Captured:
@@ -131,6 +133,8 @@ func (r *shell) serve(m *member, l *link) {
 				if err = r.owned.declare(m.rank, msg.Box); err == nil {
 					r.emit(input{event: event{of: m, message: msg}})
 				}
+			case msg.Stream == rendezvous.StreamStep && l.displaced.Load():
+				err = nil
 			case msg.Stream == rendezvous.StreamStep && stepAt == 0 && r.series != nil:
 				l.blocked.Store(true)
 				err = r.series.declare(m.rank, msg.Box)
@@ -140,6 +144,10 @@ func (r *shell) serve(m *member, l *link) {
 				err = fmt.Errorf("invalid box: %w", err)
 			}
 		case rendezvous.Step:
+			if l.displaced.Load() {
+				stepAt = 0
+				continue
+			}
 			if err = errSeries; r.series != nil {
 				err = r.series.complete(m.rank, msg, stepAt)
 			}
@@ -160,6 +168,8 @@ func (r *shell) serve(m *member, l *link) {
 				}
 				captured, err = blocks.Append(captured, msg.Data), nil
 				r.emit(input{event: event{of: m}}) // it is not silent
+			case msg.Stream == rendezvous.StreamStep && l.displaced.Load():
+				err = nil
 			case msg.Stream == rendezvous.StreamStep && msg.Offset == stepAt && r.series != nil:
 				l.blocked.Store(true)
 				err = r.series.put(m.rank, msg.Offset, msg.Data)
@@ -183,47 +193,4 @@ func (r *shell) serve(m *member, l *link) {
 			return
 		}
 	}
-}
-
-// assignWork sends the work and waits until every peer is ready to relax.
-func (r *shell) assignWork() error {
-	if err := r.reachable(); err != nil {
-		return err
-	}
-	problem := r.ProblemSpec.Marshal()
-	members := make([]rendezvous.Member, len(r.members))
-	for i, m := range r.members {
-		members[i] = m.entry()
-	}
-	for _, m := range r.members {
-		m.assigned, m.informed = true, true
-		r.send(m, &workload{
-			assign: r.assignment(m, members, int64(len(problem))), n: r.N, box: m.box, problem: problem, initial: r.Initial,
-			failed: func(err error) { r.emit(input{event: event{of: m, sent: err}}) },
-		})
-	}
-	r.execute()
-	return r.await("get ready", 0, func(m *member) bool { return m.ready })
-}
-
-// reachable returns an error if a peer of a run over several hosts listens on loopback, where the others cannot reach
-// it.
-func (r *run) reachable() error {
-	for _, m := range r.members {
-		first, _, _ := strings.Cut(m.control, ",")
-		host, _, err := net.SplitHostPort(first)
-		if err != nil {
-			return fmt.Errorf("%s sent an invalid control address %q: %w", m, m.control, err)
-		}
-		if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
-			continue
-		}
-		for _, other := range r.members {
-			if other.join.Host != m.join.Host {
-				return fmt.Errorf("%s listens on loopback only, but %s is on another host: "+
-					"start it with --listen and an address of its network", m, other)
-			}
-		}
-	}
-	return nil
 }

@@ -1,153 +1,176 @@
 package launch
 
 import (
-	"context"
+	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// await handles events before the start until all peers are ready. A failure ends the run. limit bounds the time; 0
-// leaves only the peer timeout.
-func (r *shell) await(what string, limit time.Duration, ready func(m *member) bool) error {
-	missing := func() (n int) {
-		for _, m := range r.members {
-			if !ready(m) {
-				n++
-			}
-		}
-		return n
+// early reports whether the relaxation has not started. A peer that is lost meanwhile is replaced as any later one: an epoch
+// begins in which nobody has values.
+func (r *run) early() bool { return !r.started }
+
+// when completes what is said about the end of a peer.
+func (r *run) when() string {
+	if r.early() {
+		return " before the start"
 	}
-	tick := time.NewTicker(r.tick)
-	defer tick.Stop()
-	left := r.ticks(limit)
-	for missing() > 0 {
-		select {
-		case o := <-r.inputs:
-			err := r.handleEarly(r.eventOf(o))
-			if r.execute(); err != nil {
-				return err
-			}
-		case <-tick.C:
-			err := r.checkSilenceEarly()
-			if r.execute(); err != nil {
-				return err
-			}
-			if left--; limit > 0 && left <= 0 {
-				return r.timedOut(what, missing(), limit)
-			}
-		case <-r.Interrupt:
-			return ErrInterrupted
-		case <-r.ctx.Done():
-			return context.Cause(r.ctx)
-		}
-	}
-	return nil
+	return ""
 }
 
-// timedOut returns the error of an await that reached its limit.
-func (r *run) timedOut(what string, missing int, limit time.Duration) error {
-	err := fmt.Errorf("%d of %d peers did not %s within %v (--join-timeout)", missing, len(r.members), what, limit)
-	if r.refusal != nil {
-		return fmt.Errorf("%w; the last one that failed: %w", err, r.refusal)
-	}
-	return err
-}
-
-// checkSilenceEarly dismisses peers that timed out before the start.
-func (r *shell) checkSilenceEarly() error {
+// beginRelaxation lets all peers relax, which are ready.
+func (r *run) beginRelaxation() {
+	r.started = true
+	r.add(relax{})
 	for _, m := range r.members {
-		if m.conn != 0 && m.silentFor(false, r.ticks(r.PeerTimeout)) {
-			if err := r.dismiss(m, fmt.Errorf("%s before the start", m.silence(r.PeerTimeout))); err != nil {
-				return err
-			}
+		m.quietTicks, m.valued = 0, true
+		r.send(m, rendezvous.Start{})
+	}
+	if r.exact() {
+		for _, l := range r.open {
+			l.From = nullable.Number(0)
 		}
 	}
-	return nil
+	r.limitTime()
 }
 
-// dismiss removes a peer that cannot take part. While peers join, another one may replace a peer that was started by
-// hand; otherwise the run ends with why.
-func (r *run) dismiss(m *member, why error) error {
-	if !r.joining || m.child != 0 {
-		return why
+// limitTime bounds the time to relax. The peers observe MaxTime themselves; the limit is for a peer that does not.
+func (r *run) limitTime() {
+	if r.MaxTime > 0 {
+		r.timeTicks = r.ticks(r.MaxTime - r.now + r.stopTimeout())
 	}
+}
+
+// allJoined ends the time to join, when all peers listen. It returns false if they cannot reach each other.
+func (r *run) allJoined() bool {
+	r.joining = false
+	if err := r.reachable(); err != nil {
+		r.fail(failure{exited, -1, err.Error()})
+		return false
+	}
+	return true
+}
+
+// checkJoining looks, at every tick, whether the time to join is over.
+func (r *run) checkJoining() {
+	if r.joinTicks--; !r.joining || r.joinTicks != 0 || r.failure != nil {
+		return
+	}
+	missing := 0
+	for _, m := range r.members {
+		if m.control == "" {
+			missing++
+		}
+	}
+	text := fmt.Sprintf("%d of %d peers did not join within %v (--join-timeout)", missing, len(r.members), r.JoinTime)
+	if r.refusal != "" {
+		text += "; the last one that failed: " + r.refusal
+	}
+	r.fail(failure{exited, -1, text})
+}
+
+// waitsFor reports whether a process may join for a seat by itself: the launcher has started it, or a user starts it.
+func (r *run) waitsFor(m *member) bool { return r.joining && (r.Spawn == nil || m.awaited) }
+
+// allCame reports whether as many processes have joined as the user starts, of which one is left at least. What then
+// has no process is a seat of a lost peer.
+func (r *run) allCame() bool {
+	return r.Recovers() && r.Spawn == nil && r.joined >= len(r.members)/max(1, r.Parts) &&
+		slices.ContainsFunc(r.members, func(m *member) bool { return m.conn != 0 })
+}
+
+// endedEarly handles the end of a process that has not joined. If it ended by itself, another one would, too.
+func (r *run) endedEarly(m *member) {
+	if status, is := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](m.exit); is && status.ExitCode() >= 0 {
+		r.fail(failure{exited, m.rank, fmt.Sprintf("%s ended before the start: %s", m, exitText(m.exit))})
+		return
+	}
+	r.processEnded(m)
+}
+
+// cannotTakePart handles a peer that says before the start that it cannot take part. While peers join, another one may
+// replace a peer that was started by hand.
+func (r *run) cannotTakePart(m *member, why string) {
+	text := fmt.Sprintf("%s cannot take part: %s", m, why)
+	if r.joining && m.child == 0 {
+		r.dismiss(m, text)
+		return
+	}
+	r.fail(failure{reported, m.rank, text})
+}
+
+// dismiss removes a peer that was started by hand and cannot take part, while peers join.
+func (r *run) dismiss(m *member, why string) {
 	r.refusal = why
-	r.warn(why.Error()+"; the run waits for a replacement", "rank", m.rank)
+	r.joined--
+	r.warn(why+"; the run waits for a replacement", "rank", m.rank)
 	r.add(retire{m})
-	r.members[m.rank] = &member{rank: m.rank, box: m.box, final: m.box}
-	if parts := max(1, r.Parts); m.rank%parts != 0 {
-		r.members[m.rank].reserved = true
+	r.members[m.rank] = r.vacancy(m.rank)
+}
+
+// vacancy returns a seat for a process that a user starts.
+func (r *run) vacancy(rank int) *member {
+	m := &member{rank: rank, box: r.members[rank].box, final: r.members[rank].box}
+	if parts := max(1, r.Parts); rank%parts != 0 {
+		m.reserved, m.awaited = true, true
 	} else {
 		for i := 1; i < parts; i++ {
-			r.members[m.rank].guests = append(r.members[m.rank].guests, m.rank+i)
+			m.guests = append(m.guests, rank+i)
 		}
 	}
-	return nil
+	return m
 }
 
-// handleEarly handles an event before the start.
-func (r *shell) handleEarly(o event) error {
-	if o.joined != nil {
-		r.enroll(o.joined)
-		return nil
+// successor returns the member that follows a lost one.
+func (r *run) successor(m *member) *member {
+	if r.joining && m.child == 0 {
+		return r.vacancy(m.rank)
 	}
-	m := o.of
-	if r.members[m.rank] != m {
-		return nil // it was dismissed
+	next := m.successor()
+	if next.guests = m.guests; m.conn == 0 {
+		return next
 	}
-	m.quietTicks = 0
-	switch {
-	case o.exited:
-		return r.rootCause(fmt.Errorf("%s ended before the start: %s", m, exitText(o.exit)), false)
-	case o.closed != nil:
-		if m.child != 0 { // the exit status of its process follows
-			m.gone = true
-			return nil
+	for _, g := range r.members { // parts of its process that have not joined
+		if g.reserved && g.conn == 0 && g.rank-g.rank%max(1, r.Parts) == m.rank {
+			g.former = processOf(m)
+			g.reserved, g.awaited = false, false
 		}
-		return r.dismiss(m, fmt.Errorf("%s left before the start: %w", m, o.closed))
-	case o.sent != nil:
-		return fmt.Errorf("cannot send the work to %s: %w", m, o.sent)
 	}
-	switch msg := o.message.(type) {
-	case rendezvous.Listen:
-		m.control = msg.Control
-		r.info("peer listens", "rank", m.rank, "control", m.control)
-	case rendezvous.Ready:
-		m.ready = true
-	case rendezvous.Leave:
-		return r.dismiss(m, fmt.Errorf("%s left before the start", m))
-	case rendezvous.Sessions:
-		r.change(accounted{m.rank, &msg})
-	case rendezvous.Result:
-		err := fmt.Errorf("%s cannot take part: %s", m, msg.Error)
-		if r.joining && m.child == 0 {
-			return r.dismiss(m, err)
-		}
-		m.result = &msg
-		return r.rootCause(err, msg.Lost < 0)
-	}
-	return nil
+	return next
 }
 
-// causeTime bounds the wait for the root cause of a failure that may be a consequence.
+// causeTime bounds the wait for the cause of a failure that may be a consequence: the exit status of a process follows the
+// end of its connection.
 const causeTime = 500 * time.Millisecond
 
-// rootCause returns err if it is sure to be the root cause, and otherwise the error of another peer that failed by
-// itself, if one arrives in time.
-func (r *shell) rootCause(err error, sure bool) error {
-	timeout := time.NewTimer(causeTime)
-	defer timeout.Stop()
-	for !sure {
-		select {
-		case o := <-r.inputs:
-			if msg, is := o.message.(rendezvous.Result); is && msg.Lost < 0 {
-				return fmt.Errorf("%s cannot take part: %s", o.of, msg.Error)
+// reachable returns an error if a peer of a run over several hosts listens on loopback, where the others cannot reach
+// it.
+func (r *run) reachable() error {
+	for _, m := range r.members {
+		first, _, _ := strings.Cut(m.control, ",")
+		at := strings.LastIndexByte(first, ':')
+		if at < 0 {
+			return fmt.Errorf("%s sent an invalid control address %q: it has no port", m, m.control)
+		}
+		host := strings.Trim(first[:at], "[]")
+		if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
+			continue
+		}
+		for _, other := range r.members {
+			if other.join.Host != m.join.Host {
+				return fmt.Errorf("%s listens on loopback only, but %s is on another host: "+
+					"start it with --listen and an address of its network", m, other)
 			}
-		case <-timeout.C:
-			return err
 		}
 	}
-	return err
+	return nil
 }

@@ -30,6 +30,7 @@ func newRun(p Plan, name string, key []byte) *run {
 		meters: map[process]*placement.Meter{}, leaving: map[process]bool{}, slow: map[process]float64{},
 	}
 	r.inTime = p.Problem.Steps() > 0
+	r.beat.Residual, r.residual = math.NaN(), math.NaN()
 	return r
 }
 
@@ -40,7 +41,8 @@ type run struct {
 	listens  string  // address of this process, where peers join
 	name     string
 	key      []byte        // of the control channels
-	now      time.Duration // of the event that is handled, since the start; decisions read no clock
+	started  bool          // the relaxation; before, the peers get ready for it
+	now      time.Duration // of the event that is handled, since the start, 0 before; decisions read no clock
 	verdict  time.Duration // of the last result; 0: none
 	members  []*member
 	starting []*member // spare peers that have not joined
@@ -54,15 +56,17 @@ type run struct {
 	outputs
 
 	tick      time.Duration // interval of ticks
-	joining   bool          // peers may still join
+	joining   bool          // not all peers have joined and listen
+	joined    int           // processes that have joined meanwhile, but for those that cannot take part
+	joinTicks int           // until the time to join is over; 0: it is not bounded
+	timeTicks int           // until the time to relax is over; 0: it is not bounded
 	deafTicks int           // for which no peer has been heard
 	deaf      bool          // that was logged
-	refusal   error         // why the last peer was dismissed; nil if none was
+	refusal   string        // why the last peer was lost before the start; "" if none was
 	stopping  bool          // an early end was requested
 	failure   *failure      // the most informative failure so far
 	ending    string        // why the run cannot go on after a loss; "": it can
 	ticksLeft int           // ticks until the peers are overdue; 0 before a request to end
-	limit     int           // ticks until a peer should have observed MaxTime; not positive: none
 	ended     bool          // without those that have not ended
 	beat      Progress
 	residual  float64 // the newest that is known, relative; NaN: none
@@ -83,21 +87,6 @@ const (
 	exited              // the process ended
 )
 
-// begin starts the relaxation. The time since the call of Run is for the log.
-func (r *run) begin(setup time.Duration) {
-	r.beat.Residual, r.residual = math.NaN(), math.NaN()
-	for _, m := range r.members {
-		m.quietTicks, m.valued = 0, true
-		r.send(m, rendezvous.Start{})
-	}
-	r.change(Solving)
-	r.reportEpoch()
-	_, recovery := r.onLoss()
-	r.info("started", "peers", len(r.members), "setup", setup, "partition", r.PartitionWhy,
-		"method", r.Method.Name, "method_why", r.MethodWhy, "recovery", recovery)
-	r.askKeepers()
-}
-
 // check makes the decisions that are due at a tick.
 func (r *run) check(t *tick) {
 	for _, m := range r.members {
@@ -109,20 +98,21 @@ func (r *run) check(t *tick) {
 	for _, m := range t.blocked {
 		m.blocked = true
 	}
+	r.checkJoining()
 	r.checkKeepers()
 	r.checkRecovery()
 	r.checkMoves()
 	r.checkCapture(t.captures)
 	r.checkSample(t.sample)
+	if r.timeTicks--; r.timeTicks == 0 {
+		r.stop()
+	}
 	if r.checkSilence(); r.ticksLeft == 1 {
 		r.failOverdue()
 		r.ended = true
 		return
 	}
 	r.ticksLeft = max(r.ticksLeft-1, 0)
-	if r.limit--; r.limit == 0 {
-		r.stop()
-	}
 }
 
 // finished reports whether every peer has sent its result or is gone, or the run ends without them.
@@ -130,17 +120,14 @@ func (r *run) finished() bool {
 	if r.ended {
 		return true
 	}
+	if r.early() { // what a peer reports may be a consequence: the cause may still follow
+		return r.stopping || r.failure != nil && r.failure.weight > reported
+	}
 	if r.active && r.failure == nil {
 		return false
 	}
 	for _, m := range r.members {
 		if !m.done() {
-			return false
-		}
-	}
-	// The exit status of a lost process may still follow; it is more specific.
-	if r.failure != nil && r.failure.weight == closed && r.failure.rank >= 0 {
-		if m := r.members[r.failure.rank]; m.gone && m.child != 0 && !m.exited {
 			return false
 		}
 	}
@@ -188,17 +175,23 @@ func (r *run) handle(o event) {
 	case o.exited:
 		// Messages that it sent before its end may still be unread; the end of its connection follows them.
 		m.exited, m.exit = true, o.exit
-		if m.result == nil && (m.gone || o.blocked) {
+		switch {
+		case m.result != nil:
+		case o.blocked || r.anyOf(m, func(q *member) bool { return q.closed != nil }):
 			r.processEnded(m)
+		case m.conn == 0 && r.early():
+			r.endedEarly(m)
 		}
 	case o.closed != nil:
 		switch {
-		case m.result != nil && !m.missing():
+		case m.result != nil && (!m.missing() || m.result.Reason == Failed):
 			m.gone = true
 		case m.exited:
 			r.processEnded(m)
+		case r.anyOf(m, func(q *member) bool { return q.child != 0 }): // the exit status of its process follows
+			m.closed = o.closed
 		default:
-			r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s closed its connection: %v", m, o.closed)})
+			r.disconnected(m, o.closed)
 		}
 	case o.bytes > 0:
 		m.received += o.bytes
@@ -220,7 +213,11 @@ func (r *run) ofNoMember(m *member, o event) bool {
 }
 
 func (r *run) processEnded(m *member) {
-	r.lose(m, failure{exited, m.rank, fmt.Sprintf("%s ended: %s", m, exitText(m.exit))})
+	r.lose(m, failure{exited, m.rank, fmt.Sprintf("%s ended%s: %s", m, r.when(), exitText(m.exit))})
+}
+
+func (r *run) disconnected(m *member, why error) {
+	r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s closed its connection%s: %v", m, r.when(), why)})
 }
 
 func exitText(err error) string {
@@ -233,6 +230,9 @@ func exitText(err error) string {
 func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 	switch msg := msg.(type) {
 	case rendezvous.Beat:
+		if r.early() {
+			return
+		}
 		m.sweep = max(m.sweep, msg.Sweep)
 		r.measure(m, &msg)
 		r.change(swept{m.rank, msg.Sweep})
@@ -283,6 +283,10 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		if msg.Reason != Failed {
 			return
 		}
+		if r.early() && msg.Lost < 0 {
+			r.cannotTakePart(m, msg.Error)
+			return
+		}
 		text := fmt.Sprintf("%s failed: %s", m, msg.Error)
 		if r.Recovers() && r.failure == nil {
 			r.lose(m, failure{reported, m.rank, text})
@@ -297,12 +301,19 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 	case rendezvous.Block:
 		m.final = msg.Box
 	case rendezvous.Leave:
+		if r.joining && m.child == 0 {
+			r.dismiss(m, m.String()+" left before the start")
+			return
+		}
 		r.leave(m)
 	case rendezvous.Step:
 		r.stepArrived()
 	case rendezvous.Unreachable:
 		r.unreachable(m, &msg)
 	case rendezvous.Keeping:
+		if r.early() {
+			return // no peer is asked before
+		}
 		if m.keeps, m.declined = msg.Address, msg.Address == ""; m.declined {
 			r.askKeepers()
 		}
@@ -325,11 +336,15 @@ func (r *run) checkSilence() {
 		case m.done():
 		case held && m.exited:
 			r.processEnded(m)
+		case m.closed != nil:
+			if m.silentFor(false, r.ticks(causeTime)) {
+				r.disconnected(m, m.closed)
+			}
 		case r.active && m.conn == 0: // its replacement has not joined
 		case m.silentFor(held, r.ticks(r.PeerTimeout)):
-			r.lose(m, failure{silent, m.rank, m.silence(r.PeerTimeout)})
+			r.lose(m, failure{silent, m.rank, m.silence(r.PeerTimeout) + r.when()})
 		case r.suspects(m):
-			r.lose(m, failure{silent, m.rank, fmt.Sprintf("%s has been silent for more than %v (--suspect)", m, r.Suspect)})
+			r.lose(m, failure{silent, m.rank, fmt.Sprintf("%s has been silent for more than %v (--suspect)%s", m, r.Suspect, r.when())})
 		}
 	}
 }
@@ -349,7 +364,9 @@ func (r *run) fail(f failure) {
 		r.change(rankLost(f.rank))
 	}
 	say(f.text, "rank", f.rank)
-	if first {
+	if first && r.early() {
+		r.ticksLeft = r.ticks(causeTime)
+	} else if first {
 		for _, m := range r.members { // those that have sent their results, too
 			m.gone = m.gone || m.conn == 0 // nobody has its place
 			r.send(m, rendezvous.Lost{Rank: f.rank, Why: f.text, CutOff: r.cutOff})
@@ -363,7 +380,9 @@ func (r *run) stop() {
 	if r.stopping || r.failure != nil {
 		return
 	}
-	r.stopping = true
+	if r.stopping = true; r.early() {
+		return
+	}
 	r.info("stopping")
 	for _, m := range r.members {
 		if !m.done() {

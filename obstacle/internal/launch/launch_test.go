@@ -350,7 +350,7 @@ func TestReplacementOfAFailedPeer(t *testing.T) {
 		want  string
 	}{
 		"cannot take part": {func(c *rendezvous.Conn) { _ = c.Send(rendezvous.Result{Reason: Failed, Error: "no port", Lost: -1}) }, "cannot take part: no port"},
-		"closes":           {func(c *rendezvous.Conn) { c.Close() }, "left before the start: end of stream"},
+		"closes":           {func(c *rendezvous.Conn) { c.Close() }, "closed its connection before the start: end of stream"},
 		"falls silent":     {func(*rendezvous.Conn) {}, "has been silent for more than 100ms"},
 	} {
 		t.Run(name, func(t *testing.T) {

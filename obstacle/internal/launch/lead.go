@@ -38,23 +38,20 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	}
 	saver := p.save(s.Term.Number)
 	r := newShell(p, s.Record.Run, driver.Key(s.Record.Key))
-	r.started = s.Received.Add(-time.Duration(s.Record.ElapsedMS) * time.Millisecond)
-	r.called = r.started
+	r.zero = s.Received.Add(-time.Duration(s.Record.ElapsedMS) * time.Millisecond)
+	r.called, r.now = r.zero, time.Since(r.zero)
 	if err := rendezvous.Nested(s.Record.Losses, &r.losses); err != nil {
 		return nil, fmt.Errorf("the losses of the run: %w", err)
 	}
-	r.succeed(s.Term)
 	r.keeper.Store(s.Keeper)
 	s.Keeper.LeaderReached(true) // it is this process
-	r.series, r.copies = emptySeries(&p), s.Ends
+	r.series = emptySeries(&p)
 	children, cancel := context.WithCancel(ctx)
 	r.ctx, r.server, r.listens = children, s.Server, s.Server.Addr()
-	r.Log.Warn().Int("term", s.Term.Number).Str("address", s.Term.Leader).
-		Msg("the leader of the run was lost: this process leads it now")
-	r.change(Solving)
-	r.reportEpoch()
+	r.succeed(s.Term, s.Ends)
 	r.execute()
 	s.Server.Handle(r.admit)
+	r.limitTime()
 	r.monitor()
 	requests := [2]<-chan struct{}{s.Leave, r.Interrupt}
 	for i, c := range requests {

@@ -12,12 +12,13 @@ const outbox = 64
 // link is a connection with its goroutines.
 type link struct {
 	*rendezvous.Conn
-	out      chan rendezvous.Message // to be sent, in order; it may hold a parcel; nil before the process is welcome
-	finished bool                    // out accepts no more messages
-	written  chan struct{}           // closed after the last write
-	served   chan struct{}           // closed after the last read
-	passing  atomic.Bool             // copies of other peers' blocks are about to be sent
-	blocked  atomic.Bool             // it is not read, as there is no room for the block of its peer
+	out       chan rendezvous.Message // to be sent, in order; it may hold a parcel; nil before the process is welcome
+	finished  bool                    // out accepts no more messages
+	written   chan struct{}           // closed after the last write
+	served    chan struct{}           // closed after the last read
+	displaced atomic.Bool             // another peer has the place of its one: ends of time steps do not count
+	passing   atomic.Bool             // copies of other peers' blocks are about to be sent
+	blocked   atomic.Bool             // it is not read, as there is no room for the block of its peer
 }
 
 // parcel is several messages to a peer, which are sent together.

@@ -73,6 +73,7 @@ type member struct {
 	seen       *sight // what the kernel knew of it at the last tick; nil: it was not asked
 	blocked    bool   // its connection is not read, as there is no room for its block
 	gone       bool   // its connection has ended
+	closed     error  // why, while the exit status of its process is awaited
 	exited     bool   // its process has ended
 	exit       error  // its exit status
 }
@@ -173,6 +174,5 @@ type event struct {
 	refused   error          // the peer could not be welcomed
 	restarted bool           // an answer to restartSteps
 	steps     timeSteps      // of a problem in time, at the event
-	sent      error          // the work could not be sent
 	decided   *register.Term // answer to a proposal; zero: the proposal could not be decided
 }

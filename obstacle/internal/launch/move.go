@@ -216,6 +216,7 @@ func (r *run) beginMoves() {
 		if _, known := r.slow[h.place]; !known && r.Parts > 1 {
 			r.slow[h.place] = 1
 		}
+		r.add(displace{of: from})
 		r.seat(to, &to.caller, label)
 		h.at = r.now
 		h.known = r.inTime || r.exact()
@@ -265,8 +266,8 @@ func (r *run) handleFormer(m *member, o event) bool {
 	m.exited, m.quietTicks = m.exited || o.exited, 0
 	if o.closed != nil || o.exited {
 		m.gone = true
-		if r.awaitsHandover() {
-			r.lose(h.to, failure{closed, h.rank, m.String() + " was lost while its part moved"})
+		if r.awaitsHandover() || r.resumption.awaits(m) {
+			r.lose(h.to, failure{reported, h.rank, m.String() + " was lost while its part moved"}) // its process is not
 		}
 		return true
 	}
@@ -280,7 +281,7 @@ func (r *run) handleFormer(m *member, o event) bool {
 		} else if msg.Number == -r.epoch && !h.known {
 			if len(o.values) != m.box.Points() {
 				r.add(disconnect{m})
-				r.lose(h.to, failure{closed, h.rank, m.String() + " sent other values than those of its part"})
+				r.lose(h.to, failure{reported, h.rank, m.String() + " sent other values than those of its part"})
 				return true
 			}
 			h.values, h.known = o.values, true
@@ -294,14 +295,15 @@ func (r *run) handleFormer(m *member, o event) bool {
 // undoMoves ends the moves of an epoch that is over before all relaxed in it: the parts stay where they were.
 func (r *run) undoMoves() {
 	for _, h := range r.handing {
-		if h.from.gone { // the new peer repairs the part
-			h.to.valued = false
+		if h.from.gone { // the new peer repairs the part, unless it has all values already
+			h.to.valued = h.to.ready
 			continue
 		}
 		to := r.members[h.rank]
 		if to == h.to && to.conn != 0 {
 			r.dismissMoved(to)
 		}
+		r.add(displace{of: h.from, back: true})
 		h.from.since = r.epoch
 		r.members[h.rank] = h.from
 		r.by(h.from, "process of "+h.from.String()+", which still had the block")

@@ -31,6 +31,7 @@ func (p *player) needed(r *rehearsal) rendezvous.Welcome {
 	p.t.Helper()
 	w := p.expectOne(rendezvous.KindWelcome, rendezvous.KindSpare).(rendezvous.Welcome)
 	p.rank, p.box = w.Rank, r.plan.Partition.Box(iterate.Rank(w.Rank))
+	p.expect(rendezvous.KindStart) // the run has started
 	go p.beat()
 	return w
 }

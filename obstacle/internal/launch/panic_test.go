@@ -63,10 +63,12 @@ func (stream) LocalAddr() net.Addr              { return &net.TCPAddr{} }
 func (stream) SetWriteDeadline(time.Time) error { return nil }
 func (stream) SetReadDeadline(time.Time) error  { return nil }
 
-// feed lets a leader handle the bytes that two peers send after the start, and the joining of a third process.
-func feed(t testing.TB, p Plan, first, second []byte, j rendezvous.Join) {
+// feed lets a leader handle the bytes that two peers send after the start, or before, and the joining of a third process.
+func feed(t testing.TB, p Plan, early bool, first, second []byte, j rendezvous.Join) {
 	r := newShell(p, "run", driver.Key{})
-	r.ctx, r.started = t.Context(), r.called
+	if r.ctx, r.zero, r.started = t.Context(), r.called, true; early {
+		r.started, r.active, r.joining = false, true, true
+	}
 	r.Status.Enter(Solving)
 	var links []*link
 	for rank, b := range [][]byte{first, second} {
@@ -103,11 +105,7 @@ func feed(t testing.TB, p Plan, first, second []byte, j rendezvous.Join) {
 	handleAll()
 	handle(input{arrived: rendezvous.NewConn(stream{Reader: bytes.NewReader(first)}, 0), join: j})
 	handleAll()
-	r.observe()
-	r.checkRecovery()
-	r.checkMoves()
-	r.checkSilence()
-	r.execute()
+	r.step(event{tick: r.observe()})
 	close(r.done)
 }
 
@@ -150,6 +148,8 @@ func FuzzLeader(f *testing.F) {
 		if err != nil {
 			join = rendezvous.Join{Rank: -1}
 		}
-		feed(t, p, first, second, join.(rendezvous.Join))
+		for _, early := range []bool{false, true} {
+			feed(t, p, early, first, second, join.(rendezvous.Join))
+		}
 	})
 }

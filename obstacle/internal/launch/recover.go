@@ -97,9 +97,16 @@ type surroundings struct {
 	values []float64
 }
 
-// lose handles the loss of a peer after Start.
+// lose handles the loss of a peer.
 func (r *run) lose(m *member, f failure) {
 	if m.lost {
+		return
+	}
+	if r.early() {
+		r.refusal = f.text
+	}
+	if r.joining && m.child == 0 && !r.Recovers() && r.failure == nil {
+		r.dismiss(m, f.text)
 		return
 	}
 	if !r.Recovers() || r.failure != nil {
@@ -127,11 +134,15 @@ func (r *run) lose(m *member, f failure) {
 			Rank: q.rank, Why: f.text, Detected: r.now.Seconds(), Recovered: nullable.NaN(),
 			Residual: nullable.NaN(), From: nullable.NaN(), FromStep: nullable.NaN(), sweep: r.sweeps(),
 		}
-		r.warn(f.text+": recovering", "rank", q.rank, "epoch", r.epoch+1)
+		then := ": recovering"
+		if r.joining && q.child == 0 {
+			then = "; the run waits for a replacement"
+		}
+		r.warn(f.text+then, "rank", q.rank, "epoch", r.epoch+1)
 		r.losses, r.open = append(r.losses, l), append(r.open, l)
 		r.change(rankLost(q.rank))
 		r.add(retire{q})
-		r.members[q.rank] = q.successor()
+		r.members[q.rank] = r.successor(q)
 		if f.weight == silent && q.child == 0 {
 			if r.silentHosts == nil {
 				r.silentHosts = map[string]bool{}
@@ -139,30 +150,20 @@ func (r *run) lose(m *member, f failure) {
 			r.silentHosts[q.join.Host] = true
 		}
 	}
-	r.change(Recovering)
+	if !r.early() {
+		r.change(Recovering)
+	}
 	r.reportEpoch()
 	r.nextEpoch()
-}
-
-// lostWith returns the peers that are lost together with m: all peers of its process, or m alone if m has reported a
-// failure.
-func (r *run) lostWith(m *member, f failure) []*member {
-	out := []*member{m}
-	for _, q := range r.members {
-		if r.Parts > 1 && f.weight > reported && q != m && q.conn != 0 && !q.gone && processOf(q) == processOf(m) {
-			out = append(out, q)
-		}
-	}
-	return out
 }
 
 // unrecoverable counts the loss of a peer and returns why the run cannot go on without it, "" if it can.
 func (r *run) unrecoverable(m *member) string {
 	now := r.sweeps()
-	left := r.survivors(m)
+	left, valued := r.survivors(m), m.valued
 	for _, q := range r.members {
 		if r.Parts > 1 && q != m && q.valued && !q.gone && processOf(q) == processOf(m) {
-			left--
+			left, valued = left-1, true
 		}
 	}
 	if now > r.newest {
@@ -174,7 +175,7 @@ func (r *run) unrecoverable(m *member) string {
 	}
 	r.fruitless[m.rank]++
 	switch {
-	case left == 0 && !r.inTime && !r.exact():
+	case left == 0 && valued && !r.inTime && !r.exact():
 		return "no peer is left that has values"
 	case r.fruitless[m.rank] > maxFruitless:
 		return fmt.Sprintf("rank %d was lost %d times without a sweep between", m.rank, r.fruitless[m.rank])
@@ -233,7 +234,7 @@ func (r *run) beginEpoch() {
 	r.beginMoves()
 	r.askAgain()
 	for _, m := range r.members {
-		if m.conn == 0 && !m.awaited {
+		if m.conn == 0 && !m.awaited && !r.waitsFor(m) {
 			r.replace(m)
 		}
 	}
@@ -251,15 +252,18 @@ func (r *run) advance() {
 	r.idleTicks = 0
 	valued := true
 	for _, m := range r.members {
-		if m.conn == 0 || m.listens != r.epoch {
+		if m.conn == 0 || m.listens != r.epoch || m.control == "" && r.early() {
 			return
 		}
 		valued = valued && (m.valued || r.inTime)
 	}
-	if r.moved() && r.cut != r.epoch {
+	if r.joining && !r.allJoined() {
+		return
+	}
+	if r.moved() && r.cut != r.epoch && !r.early() {
 		r.recut()
 	}
-	if r.exact() && !r.awaitsHandover() {
+	if r.exact() && !r.awaitsHandover() && !r.early() {
 		r.decideResumption()
 	}
 	if len(r.faces) > 0 || r.exact() && (r.awaitsHandover() || r.failure != nil) {
@@ -285,6 +289,9 @@ func (r *run) advance() {
 		ready = ready && m.ready
 	}
 	if ready {
+		if r.early() {
+			r.beginRelaxation()
+		}
 		r.recovered()
 	}
 }
@@ -298,7 +305,7 @@ func (r *run) assign(m *member, now *roster) {
 		m.informed, w.problem = true, r.ProblemSpec.Marshal()
 		a.ProblemBytes = int64(len(w.problem))
 	}
-	a.Initial, a.Sweeps, a.After = false, m.sweep, r.after
+	a.Sweeps, a.After = m.sweep, r.after
 	if now.config.Scheme.Lockstep() {
 		a.Sweeps = r.begun().sweeps
 	}
@@ -312,14 +319,15 @@ func (r *run) assign(m *member, now *roster) {
 		a.MaxTime = max(time.Millisecond, r.MaxTime-r.now)
 	}
 	switch {
+	case r.early(), !r.inTime && !r.exact() && r.handoverTo(m) == nil && r.survivors(nil) == 0: // nobody has values yet
+		a.Initial, w.initial = r.Initial != nil, r.Initial
+		a.Earlier, a.After = r.Earlier, r.After
 	case r.inTime:
 		a.Initial, w.newest = true, true
 	case r.exact():
 		r.resumeWith(w, m)
 	case r.handoverTo(m) != nil:
 		a.Initial, w.block = true, r.handoverTo(m).values
-	case r.survivors(nil) == 0: // nobody has values yet: the run begins
-		a.Initial, w.initial = r.Initial != nil, r.Initial
 	case !m.valued || !m.hole.Empty():
 		a.Repair = &rendezvous.Repair{Holes: r.unvalued, Tolerance: r.repairTolerance()}
 		for _, s := range r.around {
@@ -350,6 +358,7 @@ func (r *run) receiveRecovery(m *member, msg rendezvous.Message) bool {
 	case rendezvous.Listen:
 		if m.control == "" {
 			m.since = msg.Epoch
+			r.info("peer listens", "rank", m.rank, "control", msg.Control)
 		}
 		m.entered(&msg)
 	case rendezvous.Repaired:
@@ -364,7 +373,7 @@ func (r *run) receiveRecovery(m *member, msg rendezvous.Message) bool {
 		}
 	case rendezvous.Ready:
 		if msg.Epoch == r.epoch {
-			m.ready, m.valued = true, true
+			m.ready, m.valued = true, !r.early()
 		}
 	default:
 		return false
@@ -402,6 +411,9 @@ func (r *run) unreachable(m *member, msg *rendezvous.Unreachable) {
 		return // the epoch is over, or the peer is lost already
 	}
 	q := r.members[msg.Rank]
+	if q.closed != nil {
+		return // its exit status says more
+	}
 	r.preferred = m
 	r.lose(q, failure{reported, q.rank, fmt.Sprintf("%s cannot be reached by %s: %s", q, m, msg.Why)})
 	r.preferred = nil
@@ -439,7 +451,7 @@ func (r *run) checkRecovery() {
 		return
 	}
 	r.checkReplacements()
-	if !r.active || r.failure != nil {
+	if !r.active || r.failure != nil || r.early() {
 		return
 	}
 	limit := r.ticks(2*r.PeerTimeout + StopTime)
@@ -452,13 +464,17 @@ func (r *run) checkRecovery() {
 			limit = max(limit, r.ticks(leastRepair), r.ticks(r.beat.Elapsed))
 			late = m
 		case late == nil && (m.listens != r.epoch || slices.Contains(r.faces, m) || r.resumption.awaits(m) ||
-			r.awaits(r.handoverTo(m)) ||
+			r.handoverTo(m) != nil && (r.awaits(r.handoverTo(m)) || r.resumption.lacks(m)) ||
 			m.assigned && !m.ready && !r.awaitsHandover()): // else it waits for a peer that has no values yet
 			late = m
 		}
 	}
 	if r.idleTicks++; r.idleTicks > limit && late != nil {
 		r.idleTicks = 0
-		r.lose(late, failure{silent, late.rank, fmt.Sprintf("%s has not entered epoch %d in time", late, r.epoch)})
+		weight := silent
+		if r.handoverTo(late) != nil { // it may be its former peer that is late, and is another process
+			weight = reported
+		}
+		r.lose(late, failure{weight, late.rank, fmt.Sprintf("%s has not entered epoch %d in time", late, r.epoch)})
 	}
 }

@@ -34,6 +34,7 @@ func (r *rehearsal) another(address string) (*player, rendezvous.Welcome) {
 	p := &player{
 		t: r.t, conn: conn, rank: w.Rank, box: r.plan.Partition.Box(iterate.Rank(w.Rank)), silent: make(chan struct{}),
 	}
+	p.expect(rendezvous.KindStart) // the run has started
 	go p.beat()
 	return p, w
 }
@@ -188,7 +189,7 @@ func TestWorkComesInOrder(t *testing.T) {
 
 // workComesInOrder checks the order for a survivor that relaxes until the epoch begins, or does not.
 func workComesInOrder(t *testing.T, p Plan, idle bool) {
-	w := &run{Plan: p}
+	w := &run{Plan: p, started: true}
 	w.active, w.epoch = true, 1
 	for rank := range peers {
 		m := &member{
@@ -229,7 +230,7 @@ func TestRelaxationFactorIsKept(t *testing.T) {
 		{rendezvous.RecoverLocal, []rendezvous.Listen{{Sweep: 8, Omega: 2}, {Sweep: 9, Omega: -1}, {Sweep: 7, Omega: 1.8}}, 1.8},
 		{rendezvous.RecoverExact, []rendezvous.Listen{{Sweep: 8, Omega: 1.9}, {}, {Sweep: 7, Omega: 1.8}}, 0},
 	} {
-		r := &run{Plan: rehearsal.plan}
+		r := &run{Plan: rehearsal.plan, started: true}
 		r.Partition, r.Recover, r.resumption = cut, c.recover, &resumption{again: true}
 		for rank, l := range c.reported {
 			m := &member{rank: rank, informed: true, valued: true}
@@ -250,7 +251,7 @@ func TestSurvivorsBuildDuringAMove(t *testing.T) {
 	rehearsal := rehearse(t, recovering)
 	close(rehearsal.stop)
 	<-rehearsal.done
-	r := &run{Plan: rehearsal.plan}
+	r := &run{Plan: rehearsal.plan, started: true}
 	r.Partition = problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 4}}}
 	r.Recover, r.Scheme, r.active, r.epoch = rendezvous.RecoverLocal, "sync", true, 1
 	for rank := range 3 {
@@ -340,6 +341,7 @@ func TestFailureNamesWhyTheRunEnds(t *testing.T) {
 	r := watched(time.Second, 2)
 	r.Recover = rendezvous.RecoverLocal
 	m := r.members[1]
+	m.valued = true
 	r.lose(m, failure{closed, 1, "peer 1 closed its connection"})
 	require.Equal(t, "peer 1 closed its connection; no peer is left that has values", r.failure.text)
 	r.fail(failure{exited, 1, "peer 1 ended: signal: killed"})
@@ -385,7 +387,7 @@ func TestNewsOfPeers(t *testing.T) {
 	<-r.done
 	p := r.plan
 	p.Partition = problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 3, 4}}}
-	w := &run{Plan: p}
+	w := &run{Plan: p, started: true}
 	for rank := range 4 {
 		w.members = append(w.members, &member{rank: rank, informed: true, control: fmt.Sprint(rank)})
 	}

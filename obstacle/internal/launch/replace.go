@@ -159,12 +159,15 @@ func (r *run) parts(m *member) (n int) {
 
 // by records which process takes the place of a lost one.
 func (r *run) by(m *member, process string) {
+	replaced := false
 	for _, l := range r.open {
 		if l.Rank == m.rank {
-			l.By = process
+			l.By, replaced = process, true
 		}
 	}
-	r.info("replacement: "+process, "rank", m.rank)
+	if replaced || !r.joining {
+		r.info("replacement: "+process, "rank", m.rank)
+	}
 }
 
 // maxAttempts bounds the attempts to replace one lost peer.
@@ -173,7 +176,7 @@ const maxAttempts = 3
 // checkReplacements looks for replacements that do not come.
 func (r *run) checkReplacements() {
 	for _, m := range r.members {
-		if !r.active || r.failure != nil || m.conn != 0 {
+		if !r.active || r.failure != nil || m.conn != 0 || m.attempts == 0 && r.waitsFor(m) && !r.allCame() {
 			continue
 		}
 		if m.quietTicks++; m.quietTicks <= r.ticks(r.PeerTimeout) && !m.exited {
@@ -190,4 +193,23 @@ func (r *run) checkReplacements() {
 		}
 		r.replace(m)
 	}
+}
+
+// lostWith returns the peers that are lost together with m: all peers of its process, or m alone if m has reported a
+// failure.
+func (r *run) lostWith(m *member, f failure) []*member {
+	out := []*member{m}
+	for _, q := range r.members {
+		if r.Parts > 1 && f.weight > reported && q != m && q.conn != 0 && !q.gone && processOf(q) == processOf(m) {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// anyOf reports whether a peer of the process of m is such that is returns true.
+func (r *run) anyOf(m *member, is func(q *member) bool) bool {
+	return is(m) || r.Parts > 1 && slices.ContainsFunc(r.members, func(q *member) bool {
+		return q.conn != 0 && processOf(q) == processOf(m) && is(q)
+	})
 }

@@ -115,10 +115,11 @@ func (r *run) receiveCopy(m *member, msg *rendezvous.Captured, values []float64)
 		r.add(disconnect{m})
 		why := fmt.Sprintf("%s has no copy of the block of peer %d at iterate %d, which it claimed to have", m, msg.Copy.Rank,
 			s.iterate)
-		if to := r.members[m.rank]; to != m { // its part was about to move
-			m.gone, m = true, to
+		weight := closed
+		if to := r.members[m.rank]; to != m { // its part was about to move, to a process that is not lost
+			m.gone, m, weight = true, to, reported
 		}
-		r.lose(m, failure{closed, m.rank, why})
+		r.lose(m, failure{weight, m.rank, why})
 		return
 	}
 	delete(s.awaited, msg.Copy.Rank)

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"io"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ func resuming(t *testing.T) *run {
 	p := r.plan
 	p.Recover, p.MaxSweeps = rendezvous.RecoverExact, 1000
 	p.Partition = problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 4}}}
-	w := &run{Plan: p, tick: tickEvery(p.PeerTimeout, 0)}
+	w := &run{Plan: p, started: true, tick: tickEvery(p.PeerTimeout, 0)}
 	w.active, w.epoch = true, 1
 	for rank := range 3 {
 		w.members = append(w.members, &member{
@@ -125,4 +126,34 @@ func TestBoundOnSweepsAfterALossInATimeStep(t *testing.T) {
 	r.members[2].valued = true
 	r.enter(nil, nil, nil)
 	require.EqualValues(t, 1000, r.next(r.members[0]).(*workload).assign.MaxSweeps)
+}
+
+// The process that has the values of a part that moves is lost, or stops, after it was asked for them: the part is then that
+// of a lost peer.
+func TestFormerPeerIsLostBeforeItsCopyArrives(t *testing.T) {
+	for _, stops := range []bool{false, true} {
+		r := resuming(t)
+		from := r.members[1]
+		to := &member{
+			rank: 1, box: from.box, valued: true, listens: 1, control: "a:1",
+			caller: caller{conn: 9, join: rendezvous.Join{Host: "h", Pid: 9}},
+		}
+		r.members[1], r.members[2].valued, r.open = to, true, nil
+		r.handing = []*handover{{rank: 1, from: from, to: to, known: true}}
+		r.members[0].listens, r.members[0].holding = 1, held(1, 40)
+		r.members[2].listens, r.members[2].holding = 1, held(0, 40)
+		r.handle(event{of: from, message: rendezvous.Listen{Epoch: 1, Holding: held(2, 40)}})
+		require.True(t, r.resumption.awaits(from))
+		require.False(t, to.assigned)
+		if stops {
+			for range r.ticks(2*r.PeerTimeout+StopTime) + 1 {
+				r.checkRecovery()
+			}
+			require.Same(t, from, r.members[1], "it still has the part")
+		} else {
+			r.handle(event{of: from, closed: io.EOF})
+		}
+		require.Equal(t, 2, r.epoch)
+		require.Len(t, r.losses, 1)
+	}
 }

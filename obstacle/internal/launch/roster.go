@@ -14,6 +14,7 @@ import (
 type roster struct {
 	config problem.Config // what their links depend on
 	fresh  []*member      // those that took the place of a lost one, by rank
+	all    []rendezvous.Member
 
 	buddies []iterate.Rank // by rank; nil: no iterates are kept
 }
@@ -32,16 +33,13 @@ func (r *run) lostRanks() (ranks []int) {
 func (r *run) roster() (*roster, error) {
 	labels, now := make([]string, len(r.members)), &roster{}
 	for i, m := range r.members {
+		now.all = append(now.all, m.entry())
 		if labels[i] = m.label; m.since > 0 {
 			now.fresh = append(now.fresh, m)
 		}
 	}
 	if r.exact() {
-		all := make([]rendezvous.Member, len(r.members))
-		for i, m := range r.members {
-			all[i] = m.entry()
-		}
-		now.buddies = buddy.Of(rendezvous.Apart(all))
+		now.buddies = buddy.Of(rendezvous.Apart(now.all))
 	}
 	s, err := r.Catalog.Scheme(r.Scheme, labels)
 	now.config = problem.Config{Problem: r.Problem, Partition: r.Partition, Scheme: s, Method: r.Method, Order: r.Order}
@@ -52,26 +50,25 @@ func (r *run) roster() (*roster, error) {
 // to, whose addresses are new, and those of processes that it does not know. Lists of all for n peers would have n²
 // entries.
 func (r *run) news(m *member, now *roster) []rendezvous.Member {
-	var need []*member
-	if m.informed {
-		for _, l := range r.Catalog.Methods.Links(&now.config, iterate.Rank(m.rank)) {
-			need = append(need, r.members[l.Rank])
-		}
-		for q, b := range now.buddies {
-			if own := iterate.Rank(m.rank); b == own || iterate.Rank(q) == own {
-				need = append(need, r.members[q], r.members[b])
-			}
-		}
-		for _, q := range now.fresh {
-			if q.since > m.listed {
-				need = append(need, q)
-			}
-		}
-		slices.SortFunc(need, func(a, b *member) int { return cmp.Compare(a.rank, b.rank) })
-		need = slices.Compact(need)
-	} else {
-		need = r.members
+	if !m.informed {
+		return now.all
 	}
+	var need []*member
+	for _, l := range r.Catalog.Methods.Links(&now.config, iterate.Rank(m.rank)) {
+		need = append(need, r.members[l.Rank])
+	}
+	for q, b := range now.buddies {
+		if own := iterate.Rank(m.rank); b == own || iterate.Rank(q) == own {
+			need = append(need, r.members[q], r.members[b])
+		}
+	}
+	for _, q := range now.fresh {
+		if q.since > m.listed {
+			need = append(need, q)
+		}
+	}
+	slices.SortFunc(need, func(a, b *member) int { return cmp.Compare(a.rank, b.rank) })
+	need = slices.Compact(need)
 	out := make([]rendezvous.Member, len(need))
 	for i, q := range need {
 		out[i] = q.entry()

@@ -13,9 +13,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
+var (
+	update  = flag.Bool("update", false, "write the golden files")
+	oneSeed = flag.Int64("seed", -1, "play the run of this seed only")
+)
+
+// fail ends a test with the transcript and the command that repeats it.
+func (w *world) fail(why string) {
+	w.t.Helper()
+	require.Fail(w.t, why, "%s\ngo test ./obstacle/internal/launch -run '%s' -seed %d", w.String(), w.t.Name(), w.seed)
+}
 
 // requireGolden compares the transcript with a golden file.
 func (w *world) requireGolden(name string) {
@@ -54,6 +65,33 @@ func TestNobodyIsAwaitedInAnEmptyPlace(t *testing.T) {
 	for w.deliver() {
 	}
 	require.True(t, w.r.finished())
+}
+
+// inTime makes the problem one with three time steps.
+func inTime(p *Plan) {
+	var err error
+	if p.ProblemSpec, err = file.Open(nil, "front1d", []string{"steps=3", "end=1"}); err == nil {
+		p.Problem, err = p.ProblemSpec.BuildValid([]int{4})
+	}
+	if err == nil {
+		p.Partition, err = problem.Slabs(p.Problem.N, 4, nil)
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+// steps lets some time steps end.
+func (w *world) steps(n int) {
+	for range 1000 {
+		if w.series.done >= n {
+			return
+		}
+		w.tick()
+		for w.deliver() {
+		}
+	}
+	w.fail("time steps do not end")
 }
 
 // spawning lets a run start processes.
@@ -120,7 +158,25 @@ func TestTranscripts(t *testing.T) {
 				w.settle()
 			}
 		}},
-		"no recovery":       {change: func(p *Plan) { p.Recover = "off" }, play: func(w *world) { w.kill(1) }},
+		"no recovery": {change: func(p *Plan) { p.Recover = "off" }, play: func(w *world) { w.kill(1) }},
+		"loss in a time step": {change: inTime, play: func(w *world) {
+			w.steps(2)
+			w.kill(2)
+		}},
+		"loss of the leader": {change: func(p *Plan) { p.Keepers = 3 }, play: func(w *world) {
+			w.settle()
+			w.succeed()
+		}},
+		"loss of the leader and of a peer": {change: func(p *Plan) { p.Keepers = 3 }, play: func(w *world) {
+			w.settle()
+			w.kill(2)
+			w.succeed()
+		}},
+		"loss of the leader in a time step": {change: func(p *Plan) { inTime(p); p.Keepers = 3 }, play: func(w *world) {
+			w.steps(2)
+			w.settle()
+			w.succeed()
+		}},
 		"a request to stop": {play: func(w *world) { w.handle(event{asked: toStop}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -134,15 +190,17 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// Whatever happens to its peers and leaders, a run goes on or ends. Losses, silences, broken paths, results and processes
-// that join or leave meet in any order.
+// Whatever happens to its peers, a run goes on or ends. Losses, silences, broken paths and processes that join or leave
+// meet in any order.
 func TestRunsGoOnOrEnd(t *testing.T) {
 	seeds := uint64(2000)
 	if testing.Short() {
 		seeds = 200
 	}
-	succeeded, moved := 0, 0 // leaders and parts
 	for seed := range seeds {
+		if *oneSeed >= 0 && seed != uint64(*oneSeed) {
+			continue
+		}
 		w := randomWorld(t, seed)
 		for range 1 + w.rand.IntN(6) {
 			w.fault()
@@ -154,13 +212,7 @@ func TestRunsGoOnOrEnd(t *testing.T) {
 		}
 		w.settle()
 		w.over()
-		moved += len(w.r.moves)
-		if succeeded += w.led; t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
 	}
-	require.NotZero(t, succeeded, "no process has led a run after another one")
-	require.NotZero(t, moved, "no part has moved")
 }
 
 func randomWorld(t *testing.T, seed uint64) *world {
@@ -178,25 +230,16 @@ func randomWorld(t *testing.T, seed uint64) *world {
 		if bits&8 != 0 {
 			p.Keepers = 3
 		}
-		if p.Elastic = bits&16 != 0; bits&32 != 0 {
-			p.Scheme = "async"
+		if p.Elastic = bits&16 != 0; bits&96 == 0 {
+			inTime(p)
 		}
-		p.BalanceParts = bits&64 != 0
 	})
 }
 
 // fault lets something happen to a peer.
 func (w *world) fault() {
 	m := w.r.members[w.rand.IntN(len(w.r.members))]
-	switch w.rand.IntN(10) {
-	case 9: // time passes
-		for range 100 + w.rand.IntN(200) {
-			w.tick()
-			for w.rand.IntN(4) > 0 && w.deliver() {
-			}
-		}
-	case 8:
-		w.loseLeader()
+	switch w.rand.IntN(7) {
 	case 0, 1:
 		w.kill(m.rank)
 	case 2:
@@ -211,14 +254,8 @@ func (w *world) fault() {
 			w.actors[m.conn-1].send(rendezvous.Unreachable{Epoch: w.r.epoch, Rank: other, Why: "no word"})
 		}
 	case 6:
-		for _, a := range w.actors {
-			if w.r.failure == nil {
-				a.finish(Converged)
-			}
-		}
-	case 7: // some know before the others
-		if m.conn != 0 && w.r.failure == nil {
-			w.actors[m.conn-1].finish(Converged)
+		if w.r.kept && w.r.failure == nil && !w.r.returning {
+			w.succeed()
 		}
 	case 5:
 		for _, a := range w.actors {

@@ -9,14 +9,7 @@ import (
 
 // send writes the workload to a peer.
 func (w *workload) send(l *link) error {
-	err := w.write(l.Conn)
-	if err != nil && w.failed != nil {
-		w.failed(err)
-	}
-	return err
-}
-
-func (w *workload) write(conn *rendezvous.Conn) error {
+	conn := l.Conn
 	if err := conn.Send(w.assign); err != nil {
 		return err
 	}

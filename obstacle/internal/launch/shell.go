@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -23,7 +24,7 @@ type shell struct {
 	done     chan struct{}   // closed when inputs are no longer handled
 	inputs   chan input
 	called   time.Time // when Run was called
-	started  time.Time // the relaxation
+	zero     time.Time // the start of the relaxation, from which events have their times
 	server   *rendezvous.Server
 	keeper   atomic.Pointer[keep.Keeper] // nil: only this process can lead the run
 	links    map[connection]*link
@@ -32,16 +33,17 @@ type shell struct {
 		connection
 		child
 	}
-	answers []event   // to effects
-	looks   []*member // about which the kernel is asked at the next tick
-	retired []*member // lost, or another process runs their parts
-	final   final
-	u       []float64
-	owned   *answerBoxes  // of the blocks in u
-	series  *series       // nil for a stationary problem
-	alloc   sync.Once     // allocates u
-	holes   []problem.Box // boxes of u for which no block arrived
-	solved  atomic.Bool   // the run has ended at its tolerance
+	answers  []event   // to effects
+	looks    []*member // about which the kernel is asked at the next tick
+	retired  []*member // lost, or another process runs their parts
+	final    final
+	u        []float64
+	owned    *answerBoxes                                        // of the blocks in u
+	series   *series                                             // nil for a stationary problem
+	alloc    sync.Once                                           // allocates u
+	holes    []problem.Box                                       // boxes of u for which no block arrived
+	observer func(now time.Duration, o *event, effects []effect) // of tests; nil: none
+	solved   atomic.Bool                                         // the run has ended at its tolerance
 }
 
 // input is an event from another goroutine.
@@ -82,10 +84,9 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	if err := r.gather(); err != nil {
 		return nil, err
 	}
-	if err := r.assignWork(); err != nil {
-		return nil, err
+	if r.monitor(); r.early() {
+		return nil, r.notStarted()
 	}
-	r.watch()
 	o := r.outcome()
 	release() // frees the memory of the peers before the launcher computes
 	r.fill(ctx, o)
@@ -115,21 +116,21 @@ func (s *shell) emit(o input) bool {
 	}
 }
 
-// watch starts the relaxation and handles events until the end.
-func (s *shell) watch() {
-	s.started = time.Now()
-	s.begin(s.started.Sub(s.called))
-	s.execute()
-	s.monitor()
+// notStarted returns the error of a run that ends before the start.
+func (s *shell) notStarted() error {
+	switch {
+	case s.ctx.Err() != nil:
+		return context.Cause(s.ctx)
+	case s.failure != nil:
+		return errors.New(s.failure.text)
+	}
+	return ErrInterrupted
 }
 
 // monitor handles events until the end.
 func (s *shell) monitor() {
 	tick := time.NewTicker(s.tick)
 	defer tick.Stop()
-	if s.MaxTime > 0 {
-		s.limit = s.ticks(s.MaxTime - time.Since(s.started) + s.stopTimeout())
-	}
 	interrupt := s.Interrupt
 	for !s.finished() {
 		var o event
@@ -143,18 +144,11 @@ func (s *shell) monitor() {
 		case <-s.ctx.Done():
 			o.asked = toEnd
 		}
-		s.now = time.Since(s.started)
-		s.handle(s.withSteps(o))
-		s.execute()
+		if !s.early() {
+			s.now = time.Since(s.zero)
+		}
+		s.step(o)
 	}
-}
-
-// withSteps adds to an event which ends of time steps have arrived.
-func (s *shell) withSteps(o event) event {
-	if s.series != nil {
-		o.steps = s.series.known()
-	}
-	return o
 }
 
 // observe returns what decisions at a tick need to know.

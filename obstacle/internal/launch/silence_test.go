@@ -17,6 +17,7 @@ import (
 func watched(timeout time.Duration, peers int) *run {
 	r := &run{
 		Plan: Plan{Spec: rendezvous.Spec{PeerTimeout: timeout}, Log: zerolog.Nop()}, tick: tickEvery(timeout, 0), self: ownProcess(),
+		started: true,
 	}
 	for rank := range peers {
 		r.members = append(r.members, &member{rank: rank})
@@ -52,6 +53,7 @@ func TestEndOfAProcessWaitsForItsMessages(t *testing.T) {
 	killed := errors.New("signal: killed")
 	r := watched(time.Second, 3)
 	a, b, c := r.members[0], r.members[1], r.members[2]
+	c.conn = 1
 	r.handle(event{of: a, exited: true})
 	r.handle(event{of: a, message: rendezvous.Result{Reason: Converged, Lost: -1}})
 	r.handle(event{of: a, closed: errors.New("end of stream")})
@@ -65,7 +67,26 @@ func TestEndOfAProcessWaitsForItsMessages(t *testing.T) {
 	r.handle(event{of: c, exited: true, exit: killed})
 	c.blocked = true
 	r.checkSilence()
-	require.Equal(t, "peer 2 ended: signal: killed", r.failure.text)
+	require.Equal(t, "peer 2 (pid 0 on ) ended: signal: killed", r.failure.text)
+}
+
+// stoppedProcess is one that SIGSTOP has stopped. It ends when it is killed.
+type stoppedProcess struct{ *actor }
+
+func (stoppedProcess) Stopped() bool { return true }
+
+// A process that was stopped after its block arrived does not delay the end.
+func TestStoppedProcessIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := shellOf(t, watched(time.Minute, 1))
+		m, begin := r.members[0], time.Now()
+		c := stoppedProcess{&actor{done: make(chan struct{})}}
+		close(r.connect(m, idle(t)).written)
+		m.child, r.children[1] = 1, &offspring{c, c.done}
+		m.result, m.received = &rendezvous.Result{}, 0
+		r.shutdown(func() {})
+		require.Less(t, time.Since(begin), killTime)
+	})
 }
 
 // The launcher closes the connection of a peer after the peer has closed it, or does not within some time.

@@ -2,7 +2,6 @@ package launch
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/register"
@@ -10,17 +9,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
-
-// succeed makes this a run that another process has led before a term, and whose peers are about to return.
-func (r *run) succeed(t register.Term) {
-	r.epoch, r.term = t.Epoch, t
-	r.returning, r.active = true, true
-	r.inherits, r.kept = true, true
-	for _, m := range r.members {
-		m.valued, m.informed, m.assigned, m.since = true, true, true, r.epoch+1
-	}
-	r.beat.Residual, r.residual = math.NaN(), math.NaN()
-}
 
 // resumeSteps decides with which time step a run goes on whose leader was lost, when the peers have returned to this
 // process, and asks them for the ends from that step on. It reports whether they can go on without a new epoch.
@@ -211,6 +199,20 @@ func (r *run) restarted() {
 	}
 }
 
+// succeed begins to lead a run whose leader was lost, with copies of blocks at the ends of time steps. Its peers return.
+func (r *run) succeed(t register.Term, copies []End) {
+	r.epoch, r.term, r.returning, r.active, r.inherits, r.kept = t.Epoch, t, true, true, true, true
+	r.started = true
+	for _, m := range r.members {
+		m.valued, m.informed, m.assigned, m.since = true, true, true, r.epoch+1
+	}
+	r.copies = copies
+	r.limitTime()
+	r.warn("the leader of the run was lost: this process leads it now", "term", t.Number, "address", t.Leader)
+	r.change(Solving)
+	r.reportEpoch()
+}
+
 // reseat gives a peer that lost its leader its place again.
 func (r *run) reseat(c *caller) {
 	j := &c.join
@@ -224,6 +226,7 @@ func (r *run) reseat(c *caller) {
 	m.steps = s.Steps
 	w := rendezvous.Welcome{Rank: m.rank, Epoch: r.epoch, Cluster: s.Cluster} // it has the settings
 	r.welcome(m, c, w)
+	r.send(m, rendezvous.Start{})
 	r.send(m, rendezvous.Term{Term: r.term})
 	for _, m := range r.members {
 		if m.conn == 0 {

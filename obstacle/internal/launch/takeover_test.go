@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 	"time"
@@ -42,7 +43,9 @@ func (s *shell) passSteps() {
 	})
 	s.steps = s.series.known()
 	for ; len(s.answers) > 0; s.answers = s.answers[1:] {
-		s.handle(s.withSteps(s.answers[0]))
+		o := s.answers[0]
+		o.steps = s.series.known()
+		s.handle(o)
 	}
 }
 
@@ -277,4 +280,28 @@ func TestBlocksBeforeTheEpoch(t *testing.T) {
 	s.resume(0, 1)
 	require.ErrorContains(t, s.complete(0, rendezvous.Step{Step: 3}, size), "unexpected end of time step 3: the next is 1")
 	require.Zero(t, s.arrived)
+}
+
+// The end of a time step that a peer sends whose part has moved does not count: it is the turn of the peer that has the part.
+func TestEndsOfADisplacedPeer(t *testing.T) {
+	for displaced, arrived := range map[bool]int{true: 0, false: 1} {
+		series, cut := stepsOf(t, 3, nil)
+		r := shellOf(t, watched(time.Minute, 2))
+		r.Partition, r.series, r.inTime = cut, series, true
+		var frames []byte
+		for _, m := range []rendezvous.Message{
+			rendezvous.Chunk{Stream: rendezvous.StreamStep, Data: make([]byte, blocks.Bytes(cut.Box(0)))},
+			rendezvous.Step{Step: 1},
+		} {
+			var err error
+			frames, err = rendezvous.Append(frames, m)
+			require.NoError(t, err)
+		}
+		l := r.connect(r.members[0], stream{Reader: bytes.NewReader(frames)})
+		l.displaced.Store(displaced)
+		series.suspended[0] = false
+		r.serve(r.members[0], l)
+		require.Equal(t, arrived, series.arrived)
+		require.Len(t, r.inputs, 1+arrived)
+	}
 }

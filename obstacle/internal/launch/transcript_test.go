@@ -76,6 +76,8 @@ func eventText(o event) string {
 		return s
 	case o.asked != 0:
 		return map[request]string{toStop: "the user asks to stop", toEnd: "the user asks to end"}[o.asked]
+	case o.restarted:
+		return fmt.Sprintf("time steps begin again after step %d", o.steps.done)
 	case o.started != nil:
 		return fmt.Sprintf("%s: started child %d, %v", nameOf(o.of), o.child, o.started.err)
 	case o.refused != nil:
@@ -113,6 +115,8 @@ func effectText(e effect) string {
 		return fmt.Sprintf("start a child for %s in seat %d", nameOf(e.of), e.seat)
 	case look:
 		return "look at " + nameOf(e.at)
+	case displace:
+		return fmt.Sprintf("displace %s, back %t", nameOf(e.of), e.back)
 	case disconnect:
 		return "disconnect " + nameOf(e.of)
 	case finish:

@@ -15,17 +15,13 @@ type workload struct {
 	newest  bool        // initial is the end of the newest time step
 	block   []float64   // of the peer's box, instead of initial
 	around  []float64   // of assign.Repair
-	failed  func(err error)
 }
 
 // assignment returns what the work of all peers in an epoch has in common, and how much a peer is slowed down.
 func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes int64) rendezvous.Assign {
 	a := rendezvous.Assign{
 		Epoch: r.epoch, Members: members, ProblemBytes: problemBytes, Cuts: r.Partition.Cuts,
-		MaxSweeps: r.MaxSweeps, MaxTime: r.MaxTime, Initial: r.FromFile, After: r.After,
-	}
-	if r.epoch == 0 {
-		a.Earlier = r.Earlier
+		MaxSweeps: r.MaxSweeps, MaxTime: r.MaxTime,
 	}
 	factor := r.Slowdown[m.rank]
 	if r.Parts > 1 {

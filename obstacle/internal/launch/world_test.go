@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/internal/register"
-	shipped "github.com/p2pdc/p2pdc/obstacle/internal/member"
-	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -22,6 +22,10 @@ import (
 type world struct {
 	t *testing.T
 	transcript
+	resumed  map[int]rendezvous.Resume // by epoch
+	seed     uint64
+	plan     Plan
+	series   *series // nil for a stationary problem
 	r        *run
 	rand     *rand.Rand
 	now      time.Duration
@@ -34,12 +38,6 @@ type world struct {
 	terms    []register.Term // that were proposed
 	exits    []event         // of processes that the run has started
 	children map[child]*member
-	plan     Plan
-	term     *register.Term // that follows the one whose leader was lost; nil: none was decided
-	losses   []Loss         // that the keepers know
-	lost     bool           // no process leads the run
-	led      int            // processes that have led the run after the first
-	from     map[int]int64  // kept iterate with which the peers have begun an epoch; −1: none
 }
 
 // worldOf returns a world whose peers are about to start.
@@ -52,9 +50,11 @@ func worldOf(t *testing.T, seed uint64, change func(p *Plan)) *world {
 	if change != nil {
 		change(&p)
 	}
-	w := &world{t: t, plan: p, r: newRun(p, "run", nil), rand: rand.New(rand.NewPCG(seed, 1))}
-	w.children, w.from = map[child]*member{}, map[int]int64{}
+	w := &world{t: t, seed: seed, plan: p, r: newRun(p, "run", nil), rand: rand.New(rand.NewPCG(seed, 1))}
+	w.children = map[child]*member{}
 	w.r.self, w.r.listens = process{host: "leader", pid: 1}, "127.0.0.1:1"
+	w.series, err = newSeries(&p)
+	require.NoError(t, err)
 	for _, m := range w.r.members {
 		var a *simulated
 		if first := m.rank - m.rank%p.Parts; first == m.rank {
@@ -70,21 +70,51 @@ func worldOf(t *testing.T, seed uint64, change func(p *Plan)) *world {
 			a.child = host.child
 		}
 		m.caller, m.child, m.name = a.caller, a.child, fmt.Sprintf("process %d", a.child)
-		a.of, a.control = m, fmt.Sprintf("10.0.0.1:%d", a.conn)
-		w.join(a, 0)
-		w.receive(a, &workload{})
-		for w.act(a) {
-		}
-		a.queue = nil // the run knows that it is ready
+		a.of, a.control, a.valued, a.relaxing = m, fmt.Sprintf("10.0.0.1:%d", a.conn), true, true
 		m.control, m.ready, m.assigned, m.informed = a.control, true, true, true
 	}
-	w.r.begin(0)
+	w.r.active = true
+	w.r.beginRelaxation()
+	w.r.recovered()
+	w.flush()
+	return w
+}
+
+// flush performs the effects of what is no event.
+func (w *world) flush() {
 	effects := w.r.take()
 	w.list(effects)
 	w.perform(effects)
-	for w.deliver() { // the peers relax
+}
+
+// succeed lets another process lead the run: all peers lose their connections, and return there.
+func (w *world) succeed() {
+	old := w.r
+	w.plan.Spawn = nil
+	w.r = newRun(w.plan, "run", nil)
+	w.r.Partition, w.r.losses = old.Partition, old.losses
+	w.r.self, w.r.listens = process{host: "host 0", pid: 101}, "10.0.0.1:5001"
+	w.series = emptySeries(&w.plan)
+	w.terms, w.exits, w.looks, w.children = nil, nil, nil, map[child]*member{}
+	t := register.Term{Number: old.term.Number + 1, Epoch: old.epoch, Leader: w.r.listens, Keepers: []string{w.r.listens}}
+	fmt.Fprintf(w, "%v the leader is lost\n", w.now)
+	w.r.succeed(t, nil)
+	w.flush()
+	for _, a := range slices.Clone(w.actors) {
+		a.queue = nil
+		if a.closed || a.of == nil || a.silent {
+			a.closed = true
+			continue
+		}
+		a.closed = true
+		b := w.connect(a.join.Host, a.join.Pid, a.of.rank)
+		b.control, b.epoch, b.sweep, b.valued, b.relaxing = a.control, a.epoch, a.sweep, a.valued, a.relaxing
+		b.ends, b.mute = a.ends, w.series != nil
+		b.join.Standing = &rendezvous.Standing{
+			Epoch: a.epoch, Settled: a.relaxing, Valued: a.valued, Sweep: a.sweep, Control: a.control, Steps: a.ends,
+		}
+		b.say(event{joined: &b.caller})
 	}
-	return w
 }
 
 // connect makes a connection of a process; pid 0 stands for a new one.
@@ -114,17 +144,12 @@ func (w *world) perform(effects []effect) {
 				w.answers = append(w.answers, event{of: e.of, refused: errors.New("broken pipe")})
 				continue
 			}
-			if a.peer == nil {
-				w.join(a, e.msg.Epoch)
-				w.listen(a, e.msg.Epoch)
-				continue
+			if e.msg.Epoch >= a.epoch && a.control == "" {
+				a.epoch = e.msg.Epoch
+				a.listen(w)
 			}
-			a.inbox = append(a.inbox, shipped.Event{Asked: &shipped.Found{Address: w.r.listens}})
 		case refuse:
-			a := w.actors[e.conn-1]
-			if a.closed = a.peer == nil; !a.closed {
-				a.inbox = append(a.inbox, shipped.Event{Asked: &shipped.Found{Err: &rendezvous.RefusedError{}}})
-			}
+			w.actors[e.conn-1].closed = true
 		case start:
 			if w.rand.IntN(4) == 0 {
 				w.answers = append(w.answers, event{of: e.of, started: &started{err: errors.New("no memory")}})
@@ -140,6 +165,17 @@ func (w *world) perform(effects []effect) {
 			w.hangUp(e)
 		case look:
 			w.looks = append(w.looks, e.at)
+		case beginSteps:
+			require.NoError(w.t, w.series.start(0, nil, e.suspended))
+		case collectSteps:
+			w.series.collect(e.first)
+		case displace:
+			if e.of.conn != 0 {
+				w.actors[e.of.conn-1].displaced = !e.back
+			}
+		case restartSteps:
+			w.series.restart(e.epoch)
+			w.answers = append(w.answers, event{restarted: true})
 		case propose:
 			w.terms = append(w.terms, e.want)
 		}
@@ -154,6 +190,8 @@ func (w *world) hangUp(e effect) {
 			a := w.actors[e.of.conn-1]
 			a.closed, a.queue = true, nil
 		}
+	case finish:
+		w.actors[e.of.conn-1].displaced = true
 	case disconnect:
 		a := w.actors[e.of.conn-1]
 		a.end("closed by the leader")
@@ -162,44 +200,28 @@ func (w *world) hangUp(e effect) {
 
 // handle lets the run handle an event, and the answers to its effects as a shell does.
 func (w *world) handle(o event) {
-	recovering := w.r.active
-	w.perform(w.transcript.handle(w.r, w.now, o))
-	if recovering && !w.r.active && w.r.failure == nil {
-		for _, m := range w.r.members {
-			require.Equal(w.t, w.r.epoch, w.actors[m.conn-1].ready, "peer %d is not ready\n%s", m.rank, w.String())
-		}
-	}
-	for len(w.answers) > 0 {
+	for w.answers = []event{o}; len(w.answers) > 0; {
 		o := w.answers[0]
 		w.answers = w.answers[1:]
-		w.perform(w.transcript.handle(w.r, w.now, o))
-	}
-}
-
-func (w *world) capture(a *simulated, c *rendezvous.Capture) {
-	box := a.of.box
-	out := rendezvous.Captured{Number: c.Number, Box: box, Sweep: a.sweep, Residual: nullable.NaN(), Copy: c.Copy}
-	points := 0
-	switch {
-	case c.Copy != nil:
-		points, out.State = w.r.members[c.Copy.Rank].box.Points(), []byte{1}
-	case a.valued():
-		for _, b := range c.Boxes {
-			for d := range 3 {
-				b.Lo[d], b.Hi[d] = max(b.Lo[d], box.Lo[d]), min(b.Hi[d], box.Hi[d])
-			}
-			points += b.Points()
+		if w.series != nil {
+			o.steps = w.series.known()
+		}
+		active := w.r.active
+		effects := w.transcript.handle(w.r, w.now, o)
+		w.perform(effects)
+		if active && !w.r.active && w.r.failure == nil && w.r.epoch > 0 {
+			w.checkSettled()
 		}
 	}
-	a.say(event{message: out, values: make([]float64, points)})
 }
 
-// deliver handles an event that is queued on a random connection, or lets a random peer act. It reports whether there was
-// one.
+// deliver handles an event that is queued on a random connection, and reports whether there was one.
 func (w *world) deliver() bool {
-	w.now += time.Millisecond
-	if w.lost {
-		return w.anyActs()
+	var ready []*simulated
+	for _, a := range w.actors {
+		if len(a.queue) > 0 && !w.blocked(a) {
+			ready = append(ready, a)
+		}
 	}
 	if len(w.exits) > 0 && w.rand.IntN(4) == 0 {
 		o := w.exits[0]
@@ -207,38 +229,79 @@ func (w *world) deliver() bool {
 		w.handle(o)
 		return true
 	}
-	if len(w.terms) > 0 && w.rand.IntN(4) == 0 {
+	if n := len(ready) + len(w.terms); n == 0 {
+		return len(w.exits) > 0
+	} else if w.rand.IntN(n) >= len(ready) {
 		t := w.terms[0]
 		w.terms = w.terms[1:]
 		w.handle(event{decided: &t})
 		return true
 	}
-	for _, i := range w.rand.Perm(2 * len(w.actors)) {
-		a := w.actors[i/2]
-		if i%2 == 0 && w.act(a) {
-			return true
-		}
-		if i%2 == 0 || len(a.queue) == 0 {
-			continue
-		}
-		o := a.queue[0]
-		a.queue = a.queue[1:]
-		if o.joined == nil {
-			o.of = a.of
-		}
-		if o.of != nil || o.joined != nil { // else it has no place: nothing reads what it sends
-			w.handle(o)
-		}
+	a := ready[w.rand.IntN(len(ready))]
+	o := a.queue[0]
+	a.queue = a.queue[1:]
+	w.now += time.Millisecond
+	if o.joined != nil {
+		w.handle(o)
 		return true
 	}
-	return len(w.exits)+len(w.terms) > 0
+	if o.of = a.of; o.of == nil { // it has no place: nothing reads what it sends
+		return true
+	}
+	if w.series != nil && !a.displaced {
+		w.place(a, &o)
+	}
+	w.handle(o)
+	return true
+}
+
+// blocked reports whether there is no room yet for the end of a time step that a peer sends next.
+func (w *world) blocked(a *simulated) bool {
+	_, is := a.queue[0].message.(rendezvous.Step)
+	return is && !a.displaced && w.series.next[a.of.rank] > w.series.done+1 && !w.series.suspended[a.of.rank]
+}
+
+// place does with messages about time steps what a shell does before it hands them over.
+func (w *world) place(a *simulated, o *event) {
+	switch m := o.message.(type) {
+	case rendezvous.Listen:
+		w.series.resume(a.of.rank, m.Epoch)
+	case rendezvous.Step:
+		box := w.r.Partition.Box(iterate.Rank(a.of.rank))
+		data := make([]byte, blocks.Bytes(box))
+		err := w.series.put(a.of.rank, 0, data)
+		if err == nil {
+			err = w.series.complete(a.of.rank, m, int64(len(data)))
+		}
+		if err != nil {
+			w.fail("the end of a time step does not fit: " + err.Error())
+		}
+	}
+}
+
+// endSteps lets peers end their time steps, none before another one has ended the step before.
+func (w *world) endSteps() {
+	for _, a := range w.actors {
+		if a.of == nil || a.closed || a.silent || !a.relaxing || a.mute || w.series == nil {
+			continue
+		}
+		if m := w.series.done + 1; m <= w.r.Problem.Steps() && m > 0 && a.newestEnd() == m-1 && a.epoch == w.r.epoch {
+			a.ends = append(a.ends, m)[max(0, len(a.ends)-rendezvous.MaxHeld+1):]
+			a.send(rendezvous.Step{Step: m})
+		}
+	}
+}
+
+func (a *simulated) newestEnd() int {
+	if len(a.ends) == 0 {
+		return 0
+	}
+	return a.ends[len(a.ends)-1]
 }
 
 // tick handles a tick.
 func (w *world) tick() {
-	if w.now += w.r.tick; w.lost {
-		return
-	}
+	w.now += w.r.tick
 	t := &tick{}
 	for _, m := range w.looks {
 		if m.conn != 0 {
@@ -247,12 +310,13 @@ func (w *world) tick() {
 	}
 	w.looks, w.ticks = nil, w.ticks+1
 	for _, a := range w.actors {
-		if !a.closed && !a.silent && len(a.find(shipped.ToRelax)) > 0 && w.ticks%8 == 0 {
+		if a.of != nil && !a.closed && !a.silent && a.relaxing && w.ticks%8 == 0 {
 			a.sweep++
-			a.relaxed += uint64(a.of.box.Points())
-			a.busy += float64(int(1) << (2 * (a.join.Pid % 3))) // processes are not equally fast
-			a.send(rendezvous.Beat{Sweep: a.sweep, Residual: 0.1, Relaxed: a.relaxed, Busy: a.busy})
+			a.send(rendezvous.Beat{Sweep: a.sweep, Residual: 0.1})
 		}
+	}
+	if w.ticks%4 == 0 {
+		w.endSteps()
 	}
 	w.handle(event{tick: t})
 }
@@ -262,33 +326,18 @@ func (w *world) settle() {
 	for range 3000 {
 		for w.deliver() {
 		}
-		if w.r.failure != nil || w.lost && !w.searched() || !w.lost && w.r.finished() {
-			return
-		}
-		ends := slices.ContainsFunc(w.r.members, func(m *member) bool { return m.result != nil }) // then no part moves any more
-		if !w.lost && !w.r.active && (ends || len(w.r.pending) == 0) {
-			w.agree()
+		if w.r.failure != nil || !w.r.active && (len(w.r.pending) == 0 || slices.ContainsFunc(w.r.members, (*member).done)) {
 			return
 		}
 		w.tick()
 	}
-	require.Fail(w.t, "not all peers relax again", "%s", w.String())
-}
-
-// agree checks that all peers relax in the newest epoch, as the run assumes.
-func (w *world) agree() {
-	for _, m := range w.r.members {
-		if a := w.actors[m.conn-1]; !a.closed && !a.silent && !m.done() {
-			require.Len(w.t, a.find(shipped.ToRelax), 1, "peer %d does not relax\n%s", m.rank, w.String())
-			require.Equal(w.t, w.r.epoch, a.find(shipped.ToRelax)[0].Epoch, "peer %d\n%s", m.rank, w.String())
-		}
-	}
+	w.fail("not all peers relax again")
 }
 
 // kill ends the process of a peer, with all its connections.
 func (w *world) kill(rank int) {
 	m := w.r.members[rank]
-	if m.conn == 0 || w.lost || processOf(m) == w.r.self {
+	if m.conn == 0 {
 		return
 	}
 	p := processOf(m)
@@ -313,23 +362,17 @@ func (w *world) over() {
 	for range 3000 {
 		if w.r.failure == nil {
 			for _, a := range w.actors {
-				if a.of != nil && !a.closed && a.of.result == nil && len(a.queue) == 0 {
+				if a.of != nil && !a.closed && a.of.result == nil && len(a.queue) == 0 && !(w.series != nil && w.series.done < w.r.Problem.Steps()) {
 					a.finish(Converged)
 				}
 			}
 		}
 		for w.deliver() {
 		}
-		if w.lost && !w.searched() {
-			return
-		}
-		if !w.lost && w.r.finished() {
-			for _, m := range w.r.members {
-				require.True(w.t, m.result == nil || m.result.Epoch == w.r.epoch, "a result of an old epoch of peer %d", m.rank)
-			}
+		if w.r.finished() {
 			return
 		}
 		w.tick()
 	}
-	require.Fail(w.t, "the run does not end", "%s", w.String())
+	w.fail("the run does not end")
 }

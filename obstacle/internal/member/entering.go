@@ -75,10 +75,10 @@ func (m *Member) epochBegins(e *rendezvous.Epoch) {
 	if e.Epoch <= m.Epoch || m.Lost != nil {
 		return
 	}
-	m.Epoch = e.Epoch
+	m.Epoch, m.suspected = e.Epoch, nil
 	m.add(Supersede{})
 	switch {
-	case m.task == beginning, m.task == relaxed, m.task == answering, m.Halts:
+	case m.task == beginning, m.task == unstarted, m.task == relaxed, m.task == answering, m.Halts:
 		m.abandon()
 	case m.task != idle:
 		m.debug("relaxing on until the next epoch begins", "lost", e.Lost)
@@ -145,7 +145,7 @@ func (m *Member) entryEnded(j Job, err error) {
 		m.again, m.entry = true, leaving // there may be too few ports for two endpoints
 		m.abandon()
 	case err != nil:
-		m.fail(err)
+		m.failBy(err)
 	case j == ToOpen:
 		m.again, m.entry = false, opened
 	case j == ToReport:

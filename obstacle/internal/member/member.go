@@ -21,6 +21,7 @@ type Member struct {
 	suspect   time.Duration // silence after which the run gives up a host
 	timeout   time.Duration // of a peer
 	unguarded time.Duration // silence of the leader's host after which it counts as lost, if no other one can lead
+	recovers  bool          // the run goes on after losses
 	byUser    bool          // a user has started this peer by hand
 
 	now   time.Duration // of the event that is handled
@@ -62,6 +63,7 @@ var (
 // after a silence. byUser states that a user has started the peer by hand.
 func New(w *rendezvous.Welcome, silence time.Duration, byUser bool) *Member {
 	m := &Member{suspect: w.Spec.Suspect, timeout: w.Spec.PeerTimeout, unguarded: silence, byUser: byUser}
+	m.recovers = w.Spec.Recovers()
 	m.lasts = w.Spec.Lasting()
 	m.Epoch, m.open = w.Epoch, w.Epoch
 	return m
@@ -86,6 +88,7 @@ type Facts struct {
 	Known register.Term // newest that the register of this process knows; zero: it keeps none
 	Over  bool          // this end closes the connection to the leader: the peer ends
 	Held  problem.Box   // of the values that the peer has while it does not relax; empty: it has none
+	Loss  bool          // with the end of a job: the loss of another peer may have caused the error
 	Halts bool          // with an Epoch: the peers that were lost stop the relaxation, see epoch.stops
 }
 
@@ -210,10 +213,8 @@ func (m *Member) runFailed(why *rendezvous.Lost) {
 		m.add(Abort{m.at}) // ends every blocking call
 	}
 	switch m.task {
-	case beginning:
+	case beginning, unstarted:
 		m.quit()
-	case unstarted:
-		m.fail(errors.New(why.Why))
 	case relaxed:
 		m.keep()
 	case answering:
@@ -244,6 +245,10 @@ func (m *Member) fail(err error) {
 // advance begins what has waited for the end of something else.
 func (m *Member) advance() {
 	m.sendEnd()
+	if m.suspected != nil && (m.now >= m.until || m.Lost != nil || m.cutOff) {
+		m.fail(m.suspected)
+		m.suspected = nil
+	}
 	switch stopped := m.Failure != nil || m.cutOff || m.Lost != nil; {
 	case m.Outcome != InProgress:
 	case stopped && m.task == idle:
@@ -268,18 +273,24 @@ func (m *Member) advance() {
 // the peer has values, it sends them first.
 func (m *Member) end() {
 	switch {
-	case m.cutOff && m.Lost != nil:
+	case m.Lost != nil && (m.cutOff || m.Failure == nil && m.Held.Empty()):
 		m.Outcome = Reported
 	case m.cutOff && m.Bye == nil, m.cutOff && m.Failure == nil:
 		m.Failure, m.Outcome = ErrLauncherLeft, Failed
 	case m.Failure != nil:
 		m.Outcome = Failed
-	case m.Held.Empty():
-		m.Failure, m.Outcome = errors.New(m.Lost.Why), Failed
 	default:
 		m.surrender()
 	}
 }
 
 // Wake returns when a deadline passes, and false if there is none.
-func (m *Member) Wake() (time.Duration, bool) { return m.deadline, m.contact == pausing }
+func (m *Member) Wake() (time.Duration, bool) {
+	switch waits := m.suspected != nil; {
+	case m.contact == pausing && waits:
+		return min(m.deadline, m.until), true
+	case waits:
+		return m.until, true
+	}
+	return m.deadline, m.contact == pausing
+}

@@ -181,3 +181,32 @@ func TestEverySearchEnds(t *testing.T) {
 		require.LessOrEqual(t, leads, 1)
 	})
 }
+
+// An error of an epoch that the loss of another peer may have caused ends the peer only if no newer epoch begins soon.
+func TestErrorsOfALoss(t *testing.T) {
+	why := errors.New("peer 1 was lost")
+	for name, c := range map[string]struct {
+		next Event
+		at   time.Duration
+		want Outcome
+	}{
+		"a newer epoch":  {Event{Message: rendezvous.Epoch{Epoch: 1}}, lossTime / 2, InProgress},
+		"too early":      {Event{}, lossTime - 1, InProgress},
+		"none":           {Event{}, lossTime, Failed},
+		"the run fails":  {Event{Message: rendezvous.Lost{Why: "why"}}, 0, Failed},
+		"the leader has": {Event{Closed: true}, 0, Failed},
+	} {
+		w := rendezvous.Welcome{}
+		w.Spec.Recover = rendezvous.RecoverLocal
+		m := New(&w, 0, false)
+		effects := m.Step(0, Event{Assigned: &Assigned{}})
+		connect := effects[len(effects)-1].(Do)
+		m.Step(0, Event{Ended: &Ended{connect.Job, connect.Number, why}, Facts: Facts{Loss: true}})
+		require.Equal(t, InProgress, m.Outcome, name)
+		at, is := m.Wake()
+		require.True(t, is)
+		require.Equal(t, lossTime, at)
+		m.Step(c.at, c.next)
+		require.Equal(t, c.want, m.Outcome, name)
+	}
+}

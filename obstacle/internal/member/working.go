@@ -2,6 +2,7 @@ package member
 
 import (
 	"errors"
+	"time"
 )
 
 // task is what a peer does in the epoch in which it works. If the run fails meanwhile, blocking calls end, and the peer
@@ -39,11 +40,13 @@ const (
 type working struct {
 	at          int // the epoch
 	task        task
-	taskJob     int  // number of the job in progress; 0: none
-	abandoned   bool // a newer epoch, or the end of this peer, waits for its end
-	Surrendered bool // the answer is of a run that failed between two epochs
-	answered    int  // connection on which the answer was sent, + 1
-	sending     bool // the answer is being sent
+	taskJob     int           // number of the job in progress; 0: none
+	abandoned   bool          // a newer epoch, or the end of this peer, waits for its end
+	Surrendered bool          // the answer is of a run that failed between two epochs
+	answered    int           // connection on which the answer was sent, + 1
+	sending     bool          // the answer is being sent
+	suspected   error         // of the epoch, which a loss may have caused; nil: none
+	until       time.Duration // a newer epoch is awaited for it
 }
 
 // workBy begins a job.
@@ -113,10 +116,23 @@ func (m *Member) prepared(err error) {
 		m.task = beginning
 		return
 	case err == nil, m.at < m.Epoch && !m.Over && !m.cutOff, m.Lost != nil && !m.Held.Empty():
-	case m.Failure == nil:
-		m.Failure = err
+	default:
+		m.failBy(err)
 	}
 	m.quit()
+}
+
+// lossTime bounds the wait for a newer epoch when this peer has lost another one, which the leader may notice later.
+const lossTime = time.Second
+
+// failBy ends the part of this peer in the run, unless the error of an epoch is a consequence of the loss of another peer, for
+// which a newer epoch begins.
+func (m *Member) failBy(err error) {
+	if m.recovers && m.Loss && m.Lost == nil && !m.cutOff {
+		m.suspected, m.until = err, m.now+lossTime
+		return
+	}
+	m.fail(err)
 }
 
 func (m *Member) announced(err error) {
@@ -126,12 +142,9 @@ func (m *Member) announced(err error) {
 		m.quit()
 	case m.abandoned:
 		m.quit()
-	case m.at > 0 || m.Started: // it comes before the end of the run or its failure, and the leader then awaits a block
+	case m.Started: // it comes before the end of the run or its failure, and the leader then awaits a block
 		m.relax()
-	case m.Lost != nil:
-		m.Failure = errors.New(m.Lost.Why)
-		m.quit()
-	case m.cutOff:
+	case m.Lost != nil, m.cutOff, m.at < m.Epoch:
 		m.quit()
 	default:
 		m.task = unstarted

@@ -58,7 +58,7 @@ var own = problem.Box{Hi: [3]int{2, 1, 1}}
 
 func newWorld(t *testing.T, seed uint64, inTime bool) *world {
 	w := &world{t: t, rand: rand.New(rand.NewPCG(seed, 1)), transcript: transcript{Member: led()}, inTime: inTime}
-	w.lasts = true
+	w.lasts, w.recovers = true, seed%2 == 0
 	w.assign(&Assigned{})
 	return w
 }
@@ -180,7 +180,7 @@ func (w *world) begin(d Do) {
 	case ToRelax:
 		require.True(w.t, w.prepared)
 		require.False(w.t, w.abandoned, "it would not end")
-		require.True(w.t, w.started || d.Epoch > 0)
+		require.True(w.t, w.Started)
 		w.relaxes, w.waits, w.gives = true, false, false
 	case ToAnswer:
 		require.Empty(w.t, w.find(ToAnswer))
@@ -247,7 +247,9 @@ func (w *world) ends(b *begun) bool {
 			w.cut()
 		}
 	}
-	w.tell(fmt.Sprintf("%v has ended, %v", b.Do, err), Event{Ended: &Ended{b.Job, b.Number, err}})
+	o := Event{Ended: &Ended{b.Job, b.Number, err}}
+	o.Loss = err != nil && w.recovers && w.rand.IntN(2) == 0
+	w.tell(fmt.Sprintf("%v has ended, %v", b.Do, err), o)
 	return true
 }
 
@@ -285,6 +287,7 @@ func (w *world) search() bool {
 			f = &Found{Err: errors.New("no answer")}
 		} else {
 			w.results, w.sent = nil, nil
+			w.say(rendezvous.Start{})
 			w.say(rendezvous.Resend{From: 0})
 			switch {
 			case w.fails:
@@ -300,7 +303,12 @@ func (w *world) search() bool {
 		w.now, _ = w.Wake()
 		w.tell("deadline", Event{})
 	default:
-		return false
+		at, is := w.Wake()
+		if is {
+			w.now = max(w.now, at)
+			w.tell("deadline", Event{})
+		}
+		return is
 	}
 	return true
 }
@@ -335,6 +343,7 @@ func TestEpochs(t *testing.T) {
 			for w.task != unstarted {
 				w.proceed()
 				w.queue = slices.DeleteFunc(w.queue, func(o Event) bool { return o.Message == rendezvous.Start{} })
+				w.started = false
 			}
 			w.halts = true
 			w.lose(1)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
+	"github.com/p2pdc/p2pdc/obstacle/internal/member"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
@@ -25,11 +26,22 @@ type copies struct {
 	since int // epoch: copies of earlier ones are not stored any more
 }
 
-// freeze records the values that the peer's block has at the end of an epoch.
-func (c *copies) freeze(u []float64) {
+// freeze records the values that the peer's block has at the end of an epoch, at iterate k.
+func (c *copies) freeze(k iterate.Iteration, u []float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.store.Freeze(u)
+	c.store.Freeze(k, u)
+}
+
+// begin records that the peer keeps an iterate, unless its epoch has ended.
+func (c *copies) begin(epoch int, k iterate.Iteration, state []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if epoch < c.since {
+		return false
+	}
+	c.store.Begin(k, state)
+	return true
 }
 
 // endEpoch refuses copies of an epoch from now on: holding must not change after the launcher knows it.
@@ -134,7 +146,7 @@ func (e *epoch) courier() (*courier, error) {
 	both.Go(func() { open(int(of), int(of), own, &c.from, &errs[1]) })
 	both.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
-		return nil, fmt.Errorf("cannot exchange copies of the blocks: %w", err)
+		return nil, &connectError{fmt.Errorf("cannot exchange copies of the blocks: %w", err)}
 	}
 	e.p.copies.mu.Lock()
 	e.p.copies.store.Reserve(c.box.Points(), e.p.cut.Box(of).Points())
@@ -169,9 +181,9 @@ func (c *courier) keep(k iterate.Iteration, state []byte, values func(dst []floa
 	defer func() {
 		c.p.log.Debug().Uint64("iterate", uint64(k)).Float64("seconds", time.Since(begin).Seconds()).Msg("copy stored")
 	}()
-	c.p.copies.mu.Lock()
-	c.p.copies.store.Begin(k, state)
-	c.p.copies.mu.Unlock()
+	if !c.p.copies.begin(c.epoch, k, state) {
+		return member.ErrNextEpoch
+	}
 	head := binary.LittleEndian.AppendUint64(nil, uint64(k))
 	head = append(binary.LittleEndian.AppendUint32(head, uint32(len(state))), state...)
 	if _, err := c.to.Write(head); err != nil {

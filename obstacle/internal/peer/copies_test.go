@@ -52,6 +52,13 @@ func TestNoCopiesAfterTheEpoch(t *testing.T) {
 	require.False(t, c.add(0, 1, &buddy.Copy{Iterate: 6}))
 	require.True(t, c.add(1, 1, &buddy.Copy{Iterate: 7}))
 	require.EqualValues(t, []int{5, 7}, asInts(c.holding().Others[1]))
+
+	require.False(t, c.begin(0, 8, nil), "a goroutine of the epoch before")
+	c.freeze(8, []float64{1})
+	require.Empty(t, c.holding().Own)
+	require.True(t, c.begin(1, 8, nil))
+	c.freeze(8, []float64{1})
+	require.EqualValues(t, []int{8}, asInts(c.holding().Own))
 }
 
 func asInts[T ~uint64](all []T) (out []int) {

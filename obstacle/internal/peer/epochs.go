@@ -54,11 +54,21 @@ func (e *epoch) links() (out []iterate.Rank) {
 	return slices.Compact(out)
 }
 
+// connectTimeouts bounds the time to connect to the neighbours, in peer timeouts. It is enough for round trips of 0.4 peer timeouts,
+// as those of 4 s.
+const connectTimeouts = 3
+
+// connectError is the error of a connection to another peer.
+type connectError struct{ error }
+
+// Unwrap returns the reason.
+func (e *connectError) Unwrap() error { return e.error }
+
 // connect opens control associations with all neighbours at once. That takes up to six round trips, including those
 // of TCP and TLS, so it may take longer than the peer timeout. The launcher detects a neighbour that is lost
 // meanwhile.
 func (e *endpoint) connect(ctx context.Context, to []iterate.Rank) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*e.p.timeout())
+	ctx, cancel := context.WithTimeout(ctx, connectTimeouts*e.p.timeout())
 	defer cancel()
 	errs := make([]error, len(to))
 	var all sync.WaitGroup
@@ -66,7 +76,7 @@ func (e *endpoint) connect(ctx context.Context, to []iterate.Rank) error {
 		m := e.assign.Members[n]
 		all.Go(func() {
 			if err := e.node.Connect(ctx, nodeName(m.Rank, e.epoch), m.Control); err != nil {
-				errs[i] = unconnected(&m, e.p.timeout(), err)
+				errs[i] = &connectError{unconnected(&m, e.p.timeout(), err)}
 			}
 		})
 	}
@@ -79,8 +89,8 @@ func (e *endpoint) connect(ctx context.Context, to []iterate.Rank) error {
 func unconnected(m *rendezvous.Member, timeout time.Duration, err error) error {
 	remedy := ""
 	if errors.Is(err, context.DeadlineExceeded) {
-		remedy = fmt.Sprintf("; connecting takes up to six round trips, and twice the %v of --peer-timeout at most: give more "+
-			"where round trips take seconds, and else let TCP pass between the hosts", timeout)
+		remedy = fmt.Sprintf("; connecting takes up to six round trips, and has %d times the %v of --peer-timeout: give more "+
+			"where round trips take seconds, and else let TCP pass between the hosts", connectTimeouts, timeout)
 	}
 	return fmt.Errorf("cannot connect to peer %d on %s at %s: %w%s", m.Rank, m.Host, m.Control, err, remedy)
 }

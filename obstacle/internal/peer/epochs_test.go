@@ -18,7 +18,7 @@ func TestUnconnectedSaysWhatToDo(t *testing.T) {
 	late := fmt.Errorf("driver: %w; the first round trip to it took 4s", context.DeadlineExceeded)
 	err := unconnected(m, 10*time.Second, late)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "the first round trip to it took 4s; connecting takes up to six round trips, and twice the 10s of --peer-timeout")
+	require.ErrorContains(t, err, "the first round trip to it took 4s; connecting takes up to six round trips, and has 3 times the 10s of --peer-timeout")
 	require.EqualError(t, unconnected(m, 10*time.Second, errors.New("refused")),
 		"cannot connect to peer 1 on b at 192.0.2.2:7000: refused")
 }

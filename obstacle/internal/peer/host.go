@@ -10,6 +10,7 @@ func (p *peer) host(rank int) {
 	o.OrSpare = false
 	o.Rank, o.OwnProcess, o.Answer, o.rejoins, o.guest = rank, false, nil, false, true
 	if p.welcome.Spec.Parts <= 1 { // else they take turns
+		p.hosting.Store(true)
 		p.claim.Release() // the two peers share the processors of the host
 		runtime.GOMAXPROCS(runtime.NumCPU())
 	}

@@ -43,7 +43,7 @@ func (p *peer) relax(e *epoch) error {
 	e.others = p.others.end()
 	if errors.Is(err, runner.ErrAbandoned) {
 		u := solutionOf(r)
-		p.copies.freeze(u)
+		p.copies.freeze(r.Progress().Sweep, u)
 		p.former.add(&res)
 		p.values.keep(u, r.Box(), r.Progress())
 		return member.ErrNextEpoch
@@ -179,7 +179,7 @@ func (p *peer) answerOf(r *runner.Runner, out rendezvous.Result) func(*rendezvou
 	if !p.welcome.Spec.Recovers() {
 		kept = nil
 	}
-	p.copies.freeze(kept)
+	p.copies.freeze(r.Progress().Sweep, kept)
 	p.values.keep(kept, box, r.Progress())
 	p.freeMethod(r, box.Points())
 	out.Processors = p.processors

@@ -274,6 +274,7 @@ type peer struct {
 	idle       int64                             // resident peak before the block was allocated
 	used       time.Duration                     // processor time of the process before the first relaxation
 	hosted     sync.WaitGroup                    // other peers that this process runs
+	hosting    atomic.Bool                       // there is one, or was
 	listening  atomic.Pointer[rendezvous.Listen] // newest
 
 	comparedInVain bool         // see noteComparisons

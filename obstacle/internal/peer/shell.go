@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -164,6 +165,10 @@ func (p *peer) handle(i input) {
 	}
 	if e, is := i.Message.(rendezvous.Epoch); is && p.working != nil {
 		i.Halts = p.working.stops(p.welcome.Rank, e.Lost)
+	}
+	if i.Ended != nil && i.Ended.Err != nil {
+		_, another := errors.AsType[*connectError](i.Ended.Err)
+		i.Loss = another || lostRank(i.Ended.Err) >= 0
 	}
 	p.step(i.Event)
 }

@@ -230,7 +230,7 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 	for i := range names {
 		names[i] = nodeName(i, e.endpoint.epoch)
 	}
-	if p.OwnProcess && e.assign.Epoch == p.welcome.Epoch {
+	if p.OwnProcess && p.began.IsZero() && !p.hosting.Load() {
 		// The relaxing threads receive frames (driver.Pump). Another thread that wakes for every frame would take a
 		// processor from a neighbour: at 128³ with one peer per processor that costs a third of the sweeps.
 		runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), run.Threads))

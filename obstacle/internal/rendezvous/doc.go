@@ -22,6 +22,9 @@
 //	                           ← Chunk…, Result
 //	Bye                        →
 //
+// Start comes once to each peer, in the epoch in which the run starts: peers may be lost before, too. A peer that takes a
+// place later gets it after Welcome.
+//
 // If a peer is lost and the run recovers, Epoch begins again with the others what Listen to Result do:
 //
 //	Epoch, Capture             →

@@ -41,7 +41,7 @@ func (s *Solution) hint() string {
 	if instead := unless(s.MethodWhy); (slow || stands) && instead != "" && a.Alternates != "" {
 		return fmt.Sprintf("if %s converges too slowly here: %s, the run alternates between %s", s.Method, instead, a.Alternates)
 	}
-	if slow && a.Next != "" {
+	if (slow || stands && unless(s.MethodWhy) != "") && a.Next != "" {
 		return fmt.Sprintf("if %s converges too slowly here, try --method %s", s.Method, a.Next)
 	}
 	if s.Evolution != nil {
@@ -52,7 +52,7 @@ func (s *Solution) hint() string {
 			return hint
 		}
 	}
-	if instead := unless(s.MethodWhy); slow && instead != "" && a.Otherwise != "" && a.Otherwise != s.Method {
+	if instead := unless(s.MethodWhy); (slow || stands) && instead != "" && a.Otherwise != "" && a.Otherwise != s.Method {
 		return fmt.Sprintf("if %s converges too slowly here: %s, %s is chosen", s.Method, instead, a.Otherwise)
 	}
 	return ""

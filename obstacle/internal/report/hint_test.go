@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 )
 
 // A faster method is recommended by name, however the user chose the slow one, and not if the program chose it, would
@@ -53,6 +54,10 @@ func TestHint(t *testing.T) {
 		{"sor", "--method", launch.Converged, 1e5, maybe, ""},
 		{"sor", "--method", launch.Sweeps, much, maybe, "if sor converges too slowly here: without --method, multigrid is chosen"},
 		{"sor", "--method", launch.Sweeps, 1e5, Alternatives{Otherwise: "sor"}, ""},
+		{"sor", "--method", launch.Stagnated, 50, maybe, "if sor converges too slowly here: without --method, multigrid is chosen"},
+		{"schwarz", "--overlap", launch.Stagnated, 50, maybe, "without --overlap, multigrid is chosen"},
+		{"multigrid", "--method", launch.Stagnated, 50, maybe, ""},
+		{"sor", "--method", launch.Stagnated, 50, Alternatives{Otherwise: "sor", Next: "multigrid"}, "try --method multigrid"},
 		{"multigrid", "estimated", launch.Time, much, Alternatives{Next: "sor"}, "if multigrid converges too slowly here, try --method sor"},
 		{"multigrid", "estimated", launch.Sweeps, 50, Alternatives{Next: "sor"}, ""}, // as expected
 		{"multigrid", "estimated", launch.Stagnated, much, Alternatives{Next: "sor"}, ""},
@@ -81,7 +86,7 @@ func TestHint(t *testing.T) {
 			require.Empty(t, s.hint())
 		}
 	}
-	s := Solution{Method: "schwarz", Reason: launch.Stagnated, Alternatives: async, RelativeResidual: 0.5, ReachableTolerance: 1}
+	s := Solution{Method: "schwarz", Reason: launch.Stagnated, Alternatives: async, RelativeResidual: 0.5, ReachableTolerance: nullable.NaN()}
 	require.Equal(t, "stagnated: the residual has stopped falling", s.verdict())
 	s.RelativeResidual = 1e-14
 	require.Contains(t, s.verdict(), "by rounding")

@@ -155,6 +155,17 @@ func TestStagnated(t *testing.T) {
 	s.Add(o, cut, verify.Evaluation{RelativeResidual: 1e-3})
 	require.InDelta(t, 2.5e-8, float64(s.ReachableTolerance), 1e-12)
 	require.True(t, math.IsNaN(float64(example(t, "sync").ReachableTolerance)))
+
+	for _, c := range []struct {
+		peers, answer float64
+		atStart       bool
+	}{{12, 1, true}, {0.5, 0.5, true}, {12, 12, false}, {0.9, 0.9, false}} {
+		s = &Solution{N: []int{4, 4, 4}, Points: 64, Tolerance: 1e-8}
+		o.Peers[0].Residual, o.AtStart = nullable.Number(c.peers), c.atStart
+		s.Add(o, cut, verify.Evaluation{RelativeResidual: c.answer})
+		require.False(t, s.ReachableTolerance.Known(), "the start meets it, or no iterate of the answer does: %v", c)
+		require.NotContains(t, s.verdict(), "can be met")
+	}
 }
 
 // A diverged run says which iterate the answer is and what to change.

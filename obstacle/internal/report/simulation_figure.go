@@ -45,10 +45,9 @@ func (c *SimulatedComparison) Judge(coarser []nullable.Number, uncorrected []str
 			c.Verdict = v
 		}
 		v := c.Verdict
-		v.undecided(fmt.Sprintf("on %s, there is no estimate for the full grid, as %s: run --stand-in 1 (on stand-in %d, %s is "+
+		v.refuse(fmt.Sprintf("on %s, there is no estimate for the full grid, as %s: run --stand-in 1 (on stand-in %d, %s is "+
 			"%.2f times as fast as %s)", plural(v.Peers, "peer"), why, c.StandIn, v.Fastest, float64(v.Factor), v.Against))
-		v.DependsOnStandIn, v.WithinSpread, v.SpreadKnown = true, false, false
-		v.Factor, v.FactorLow, v.FactorHigh = nullable.NaN(), nullable.NaN(), nullable.NaN()
+		v.WithinSpread, v.SpreadKnown = false, false
 		return
 	}
 	v := c.Verdict
@@ -101,8 +100,7 @@ func near(a, b nullable.Number) bool {
 
 // depends says that the stand-in decides who wins.
 func (v *Verdict) depends(why string) {
-	v.DependsOnStandIn = true
-	v.undecided(fmt.Sprintf("on %s, the winner depends on the stand-in (%s is estimated to be %s times as fast as %s): %s",
+	v.refuse(fmt.Sprintf("on %s, the winner depends on the stand-in (%s is estimated to be %s times as fast as %s): %s",
 		plural(v.Peers, "peer"), v.Fastest, v.factor(), v.Against, why))
 }
 

@@ -144,9 +144,10 @@ type Probe struct {
 }
 
 // reachable returns a tolerance that a stagnated run would have met: its last residual with a margin, rounded to two
-// digits. For an incomplete time step it is the residual that the peers agreed on.
+// digits. For an incomplete time step it is the residual that the peers agreed on. It is unknown if the last iterate is not the
+// answer, and if the start meets it.
 func (s *Solution) reachable(o *launch.Outcome) nullable.Number {
-	if o.Reason != launch.Stagnated {
+	if o.Reason != launch.Stagnated || o.AtStart {
 		return nullable.NaN()
 	}
 	most := 0.0
@@ -159,6 +160,9 @@ func (s *Solution) reachable(o *launch.Outcome) nullable.Number {
 		}
 	}
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(reachableMargin*most, 'e', 1, 64), 64)
+	if rounded >= 1 {
+		return nullable.NaN()
+	}
 	return nullable.Number(rounded)
 }
 

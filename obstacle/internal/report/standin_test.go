@@ -160,6 +160,7 @@ func TestVerdictOfAStandIn(t *testing.T) {
 		s.Judge(c.coarser, nil)
 		require.NotNil(t, s.Verdict, name)
 		require.Equal(t, c.depends, s.Verdict.DependsOnStandIn, name)
+		require.Equal(t, c.depends, !s.Verdict.Factor.Known() && !s.Verdict.FactorLow.Known() && !s.Verdict.FactorHigh.Known(), name)
 		require.Contains(t, s.Verdict.Sentence, c.want, name)
 		if c.neither {
 			require.True(t, s.Verdict.WithinSpread, name)

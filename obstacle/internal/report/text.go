@@ -204,7 +204,7 @@ func (s *Solution) verdict() string {
 		if s.Alternatives.Lockstep == "" || s.RelativeResidual <= roundingLimit {
 			why += ", by rounding, since A is nearly singular, or since the method is very slow here"
 		}
-		if s.ReachableTolerance < 1 {
+		if s.ReachableTolerance.Known() {
 			why += fmt.Sprintf("; --tol %.2g can be met", s.ReachableTolerance)
 		}
 		return why

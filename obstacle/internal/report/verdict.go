@@ -97,6 +97,13 @@ func (v *Verdict) undecided(sentence string) {
 	v.Winner, v.Reasons, v.Sentence = nil, []string{}, sentence
 }
 
+// refuse leaves the verdict without a winner and without a factor, which only the full grid can give.
+func (v *Verdict) refuse(sentence string) {
+	v.DependsOnStandIn = true
+	v.undecided(sentence)
+	v.Factor, v.FactorLow, v.FactorHigh = nullable.NaN(), nullable.NaN(), nullable.NaN()
+}
+
 // reasons explains a shorter time by its two factors, the number of sweeps and the time of one.
 func reasons(w, s *Contender, v *Verdict) []string {
 	out := []string{}
