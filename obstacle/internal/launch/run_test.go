@@ -103,8 +103,18 @@ func spawning(p *Plan) {
 func TestTranscripts(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(p *Plan)
+		begin  func(t *testing.T, seed uint64, change func(p *Plan)) *world // nil: all relax
 		play   func(w *world)
 	}{
+		"start": {begin: gatheringWorld, play: func(*world) {}},
+		"start of processes of several parts": {begin: gatheringWorld, change: func(p *Plan) { p.Parts = 2; spawning(p) },
+			play: func(*world) {}},
+		"loss before the start": {begin: gatheringWorld, play: func(w *world) {
+			for w.r.joining {
+				w.deliver()
+			}
+			w.kill(1)
+		}},
 		"loss": {play: func(w *world) { w.kill(1) }},
 		"loss, a spare process waits": {play: func(w *world) {
 			w.spare("host 2")
@@ -180,7 +190,10 @@ func TestTranscripts(t *testing.T) {
 		"a request to stop": {play: func(w *world) { w.handle(event{asked: toStop}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := worldOf(t, 1, c.change)
+			if c.begin == nil {
+				c.begin = worldOf
+			}
+			w := c.begin(t, 1, c.change)
 			w.tick()
 			c.play(w)
 			w.settle()
@@ -217,7 +230,11 @@ func TestRunsGoOnOrEnd(t *testing.T) {
 
 func randomWorld(t *testing.T, seed uint64) *world {
 	bits := rand.New(rand.NewPCG(seed, 2)).Uint64()
-	return worldOf(t, seed, func(p *Plan) {
+	begin := worldOf
+	if bits&(1<<8) != 0 {
+		begin = gatheringWorld
+	}
+	return begin(t, seed, func(p *Plan) {
 		if bits&1 != 0 {
 			p.Recover = rendezvous.RecoverExact
 		}
