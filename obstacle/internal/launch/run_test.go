@@ -168,6 +168,22 @@ func TestTranscripts(t *testing.T) {
 				w.settle()
 			}
 		}},
+		"loss while results arrive": {play: func(w *world) {
+			for _, a := range w.actors {
+				a.finish(Converged)
+			}
+			for w.r.members[0].result == nil {
+				w.deliver()
+			}
+			w.kill(3)
+		}},
+		"loss, the spare process is lost, too": {play: func(w *world) {
+			w.spare("host 2")
+			w.spare("host 3")
+			w.settle()
+			w.actors[w.r.spares[0].conn-1].closed = true
+			w.kill(1)
+		}},
 		"no recovery": {change: func(p *Plan) { p.Recover = "off" }, play: func(w *world) { w.kill(1) }},
 		"loss in a time step": {change: inTime, play: func(w *world) {
 			w.steps(2)
@@ -256,7 +272,7 @@ func randomWorld(t *testing.T, seed uint64) *world {
 // fault lets something happen to a peer.
 func (w *world) fault() {
 	m := w.r.members[w.rand.IntN(len(w.r.members))]
-	switch w.rand.IntN(7) {
+	switch w.rand.IntN(8) {
 	case 0, 1:
 		w.kill(m.rank)
 	case 2:
@@ -269,6 +285,10 @@ func (w *world) fault() {
 		if m.conn != 0 {
 			other := w.rand.IntN(len(w.r.members))
 			w.actors[m.conn-1].send(rendezvous.Unreachable{Epoch: w.r.epoch, Rank: other, Why: "no word"})
+		}
+	case 7:
+		for _, s := range w.r.spares {
+			w.actors[s.conn-1].closed = true
 		}
 	case 6:
 		if w.r.kept && w.r.failure == nil && !w.r.returning {

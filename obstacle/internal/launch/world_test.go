@@ -403,6 +403,11 @@ func (w *world) over() {
 		for w.deliver() {
 		}
 		if w.r.finished() {
+			for _, m := range w.r.members {
+				if m.result != nil && m.result.Epoch != w.r.epoch {
+					w.fail(nameOf(m) + " has the result of another epoch")
+				}
+			}
 			return
 		}
 		w.tick()
