@@ -85,7 +85,7 @@ func TestCutWireBeforeTheStart(t *testing.T) {
 	far := startIn(t, b.Host.Do, "peer", "--rendezvous", address, "--listen", b.IPv4.String(), "--secret-file", secret)
 	launcher.said("peer listens")
 	require.NoError(t, b.Cut())
-	launcher.said("peer 0 .* has been silent for .* before the start: recovering")
+	launcher.said("peer 0 .* has been silent for .* before the start; the run waits for a replacement")
 	<-far.done
 	require.Equal(t, 1, far.code)
 	launcher.signal(syscall.SIGINT)
