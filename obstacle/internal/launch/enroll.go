@@ -41,7 +41,9 @@ func (r *run) enroll(c *caller) {
 	r.seat(m, c, label)
 	if r.joining && m.child == 0 {
 		r.joined++
-		r.by(m, "process of "+m.String())
+		if slices.ContainsFunc(r.open, func(l *Loss) bool { return l.Rank == m.rank }) {
+			r.by(m, "process of "+m.String())
+		}
 	}
 }
 

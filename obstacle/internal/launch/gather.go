@@ -25,11 +25,7 @@ func (r *shell) gather() error {
 	}
 	r.server = rendezvous.Serve(l, r.Identity, len(r.members), r.PeerTimeout, func(text string) { r.Log.Warn().Msg(text) }, r.admit)
 	r.listens = r.server.Addr()
-	r.active, r.joining = true, true
-	if r.JoinTime > 0 {
-		r.joinTicks = r.ticks(r.JoinTime)
-	}
-	r.reserve()
+	r.beginJoining()
 	if r.Spawn != nil {
 		if err := r.spawn(); err != nil {
 			return err
@@ -44,16 +40,6 @@ func (r *shell) gather() error {
 			len(r.members)/max(1, r.Parts), at, spelling.Word(at))
 	}
 	return nil
-}
-
-// reserve assigns the parts of each process to the one that joins for the first of them.
-func (r *run) reserve() {
-	for _, m := range r.members {
-		if first := r.members[m.rank-m.rank%max(1, r.Parts)]; first != m {
-			m.reserved, m.awaited = true, true
-			first.guests = append(first.guests, m.rank)
-		}
-	}
 }
 
 func (r *shell) spawn() error {

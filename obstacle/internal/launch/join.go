@@ -16,6 +16,21 @@ import (
 // begins in which nobody has values.
 func (r *run) early() bool { return !r.started }
 
+// beginJoining begins the time in which peers join. The parts of each process belong to the one that joins for the first
+// of them.
+func (r *run) beginJoining() {
+	r.active, r.joining = true, true
+	if r.JoinTime > 0 {
+		r.joinTicks = r.ticks(r.JoinTime)
+	}
+	for _, m := range r.members {
+		if first := r.members[m.rank-m.rank%max(1, r.Parts)]; first != m {
+			m.reserved, m.awaited = true, true
+			first.guests = append(first.guests, m.rank)
+		}
+	}
+}
+
 // when completes what is said about the end of a peer.
 func (r *run) when() string {
 	if r.early() {

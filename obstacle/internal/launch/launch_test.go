@@ -45,6 +45,7 @@ type rehearsal struct {
 	outcome *Outcome
 	err     error
 	done    chan struct{}
+	tape    *tape
 }
 
 const peers = 2
@@ -79,13 +80,15 @@ func rehearse(t *testing.T, change func(p *Plan)) *rehearsal {
 		change(&r.plan)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	s := newShell(r.plan, "run", driver.NewKey())
+	r.tape = newTape(s)
 	go func() {
 		defer close(r.done)
-		r.outcome, r.err = Run(ctx, r.plan)
+		r.outcome, r.err = s.solve(ctx)
 		says.Close()
 	}()
 	go r.findAddress(notes)
-	t.Cleanup(func() { cancel(); <-r.done })
+	t.Cleanup(func() { cancel(); <-r.done; r.tape.replay(t) })
 	return r
 }
 

@@ -103,8 +103,18 @@ func spawning(p *Plan) {
 func TestTranscripts(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(p *Plan)
+		begin  func(t *testing.T, seed uint64, change func(p *Plan)) *world // nil: all relax
 		play   func(w *world)
 	}{
+		"start": {begin: gatheringWorld, play: func(*world) {}},
+		"start of processes of several parts": {begin: gatheringWorld, change: func(p *Plan) { p.Parts = 2; spawning(p) },
+			play: func(*world) {}},
+		"loss before the start": {begin: gatheringWorld, play: func(w *world) {
+			for w.r.joining {
+				w.deliver()
+			}
+			w.kill(1)
+		}},
 		"loss": {play: func(w *world) { w.kill(1) }},
 		"loss, a spare process waits": {play: func(w *world) {
 			w.spare("host 2")
@@ -158,6 +168,22 @@ func TestTranscripts(t *testing.T) {
 				w.settle()
 			}
 		}},
+		"loss while results arrive": {play: func(w *world) {
+			for _, a := range w.actors {
+				a.finish(Converged)
+			}
+			for w.r.members[0].result == nil {
+				w.deliver()
+			}
+			w.kill(3)
+		}},
+		"loss, the spare process is lost, too": {play: func(w *world) {
+			w.spare("host 2")
+			w.spare("host 3")
+			w.settle()
+			w.actors[w.r.spares[0].conn-1].closed = true
+			w.kill(1)
+		}},
 		"no recovery": {change: func(p *Plan) { p.Recover = "off" }, play: func(w *world) { w.kill(1) }},
 		"loss in a time step": {change: inTime, play: func(w *world) {
 			w.steps(2)
@@ -180,7 +206,10 @@ func TestTranscripts(t *testing.T) {
 		"a request to stop": {play: func(w *world) { w.handle(event{asked: toStop}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := worldOf(t, 1, c.change)
+			if c.begin == nil {
+				c.begin = worldOf
+			}
+			w := c.begin(t, 1, c.change)
 			w.tick()
 			c.play(w)
 			w.settle()
@@ -217,7 +246,11 @@ func TestRunsGoOnOrEnd(t *testing.T) {
 
 func randomWorld(t *testing.T, seed uint64) *world {
 	bits := rand.New(rand.NewPCG(seed, 2)).Uint64()
-	return worldOf(t, seed, func(p *Plan) {
+	begin := worldOf
+	if bits&(1<<8) != 0 {
+		begin = gatheringWorld
+	}
+	return begin(t, seed, func(p *Plan) {
 		if bits&1 != 0 {
 			p.Recover = rendezvous.RecoverExact
 		}
@@ -239,7 +272,7 @@ func randomWorld(t *testing.T, seed uint64) *world {
 // fault lets something happen to a peer.
 func (w *world) fault() {
 	m := w.r.members[w.rand.IntN(len(w.r.members))]
-	switch w.rand.IntN(7) {
+	switch w.rand.IntN(8) {
 	case 0, 1:
 		w.kill(m.rank)
 	case 2:
@@ -252,6 +285,10 @@ func (w *world) fault() {
 		if m.conn != 0 {
 			other := w.rand.IntN(len(w.r.members))
 			w.actors[m.conn-1].send(rendezvous.Unreachable{Epoch: w.r.epoch, Rank: other, Why: "no word"})
+		}
+	case 7:
+		for _, s := range w.r.spares {
+			w.actors[s.conn-1].closed = true
 		}
 	case 6:
 		if w.r.kept && w.r.failure == nil && !w.r.returning {

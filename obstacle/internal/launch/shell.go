@@ -69,9 +69,12 @@ func newShell(p Plan, name string, key driver.Key) *shell {
 // Run runs the plan. It returns an error if the run could not start. Failures after the first relaxation are reported
 // in the Outcome. When ctx ends, Run kills its children and returns at once.
 func Run(ctx context.Context, p Plan) (*Outcome, error) {
-	r := newShell(p, rand.Text(), driver.NewKey())
+	return newShell(p, rand.Text(), driver.NewKey()).solve(ctx)
+}
+
+func (r *shell) solve(ctx context.Context) (*Outcome, error) {
 	var err error
-	if r.series, err = newSeries(&p); err != nil {
+	if r.series, err = newSeries(&r.Plan); err != nil {
 		return nil, err
 	}
 	r.KeepEvery = r.keepEvery()

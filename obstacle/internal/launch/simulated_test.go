@@ -26,6 +26,8 @@ type simulated struct {
 	ends      []int          // time steps of whose ends it has its block
 	known     map[int]string // control addresses of other peers
 	mute      bool           // it ends no step before the leader asks for ends again
+	started   bool           // the run
+	built     bool           // its part, before the start
 	silent    bool           // its host vanished
 	closed    bool
 	displaced bool
@@ -67,12 +69,12 @@ func (w *world) receive(a *simulated, msg rendezvous.Message) {
 	}
 	switch msg := msg.(type) {
 	case rendezvous.Epoch:
-		a.epoch, a.mute = msg.Epoch, w.series != nil
+		a.epoch, a.mute, a.built = msg.Epoch, w.series != nil, false
 		a.listen(w)
+	case rendezvous.Start:
+		a.started, a.valued, a.relaxing = true, a.valued || a.built, a.relaxing || a.built
 	case *workload:
-		if w.work(a, msg); a.relaxing {
-			a.send(rendezvous.Ready{Epoch: a.epoch})
-		}
+		w.work(a, msg)
 	case rendezvous.Capture:
 		w.capture(a, &msg)
 	case rendezvous.Host:
@@ -114,6 +116,12 @@ func (w *world) work(a *simulated, l *workload) {
 	if a.mute = false; w.series != nil {
 		a.ends = []int{l.assign.After}
 	}
+	if !a.started {
+		a.built = true
+		a.send(rendezvous.Ready{Epoch: a.epoch})
+		return
+	}
+	defer a.send(rendezvous.Ready{Epoch: a.epoch})
 	if a.valued, a.relaxing = true, true; l.assign.Resume != nil {
 		a.sweep = l.assign.Resume.Iterate
 	}

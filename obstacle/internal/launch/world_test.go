@@ -40,10 +40,63 @@ type world struct {
 	children map[child]*member
 }
 
-// worldOf returns a world whose peers are about to start.
+// worldOf returns a world whose peers begin to relax.
 func worldOf(t *testing.T, seed uint64, change func(p *Plan)) *world {
+	w := emptyWorld(t, seed, change)
+	for _, m := range w.r.members {
+		a := w.process(m)
+		m.caller, m.child, m.name = a.caller, a.child, fmt.Sprintf("process %d", a.child)
+		a.of, a.control, a.started, a.valued, a.relaxing = m, fmt.Sprintf("10.0.0.1:%d", a.conn), true, true, true
+		m.control, m.ready, m.assigned, m.informed = a.control, true, true, true
+	}
+	w.r.active = true
+	w.r.beginRelaxation()
+	w.r.recovered()
+	w.flush()
+	return w
+}
+
+// gatheringWorld returns a world whose peers are about to join.
+func gatheringWorld(t *testing.T, seed uint64, change func(p *Plan)) *world {
+	w := emptyWorld(t, seed, change)
+	w.r.beginJoining()
+	for _, m := range w.r.members {
+		if m.reserved {
+			continue
+		}
+		a := w.process(m)
+		m.child, m.name, m.awaited = a.child, fmt.Sprintf("process %d", a.child), a.child != 0
+		if a.child == 0 { // users count processes
+			a.join.Rank /= w.plan.Parts
+		}
+		a.say(event{joined: &a.caller})
+	}
+	return w
+}
+
+// process connects the process of a peer, or another peer of its process.
+func (w *world) process(m *member) (a *simulated) {
+	first := m.rank - m.rank%w.plan.Parts
+	if first != m.rank {
+		host := w.actors[first]
+		a = w.connect(host.join.Host, host.join.Pid, m.rank)
+		a.child = host.child
+		return a
+	}
+	a = w.connect(fmt.Sprintf("host %d", m.rank/w.plan.Parts%2), 0, m.rank)
+	if w.plan.Spawn != nil {
+		w.kids++
+		a.child = w.kids
+		w.children[a.child] = m
+	}
+	return a
+}
+
+// emptyWorld returns a world without peers.
+func emptyWorld(t *testing.T, seed uint64, change func(p *Plan)) *world {
 	p := rehearsalPlan(t)
-	p.PeerTimeout, p.Suspect, p.Recover, p.Parts = 2*time.Second, 500*time.Millisecond, rendezvous.RecoverLocal, 1
+	p.PeerTimeout, p.Suspect, p.JoinTime = 2*time.Second, 500*time.Millisecond, 5*time.Second
+	p.Recover, p.Parts = rendezvous.RecoverLocal, 1
 	cut, err := problem.Slabs(p.Problem.N, 4, nil)
 	require.NoError(t, err)
 	p.Partition = cut
@@ -55,28 +108,6 @@ func worldOf(t *testing.T, seed uint64, change func(p *Plan)) *world {
 	w.r.self, w.r.listens = process{host: "leader", pid: 1}, "127.0.0.1:1"
 	w.series, err = newSeries(&p)
 	require.NoError(t, err)
-	for _, m := range w.r.members {
-		var a *simulated
-		if first := m.rank - m.rank%p.Parts; first == m.rank {
-			a = w.connect(fmt.Sprintf("host %d", m.rank/p.Parts%2), 0, m.rank)
-			if p.Spawn != nil {
-				w.kids++
-				a.child = w.kids
-				w.children[a.child] = m
-			}
-		} else {
-			host := w.actors[first]
-			a = w.connect(host.join.Host, host.join.Pid, m.rank)
-			a.child = host.child
-		}
-		m.caller, m.child, m.name = a.caller, a.child, fmt.Sprintf("process %d", a.child)
-		a.of, a.control, a.valued, a.relaxing = m, fmt.Sprintf("10.0.0.1:%d", a.conn), true, true
-		m.control, m.ready, m.assigned, m.informed = a.control, true, true, true
-	}
-	w.r.active = true
-	w.r.beginRelaxation()
-	w.r.recovered()
-	w.flush()
 	return w
 }
 
@@ -109,7 +140,7 @@ func (w *world) succeed() {
 		a.closed = true
 		b := w.connect(a.join.Host, a.join.Pid, a.of.rank)
 		b.control, b.epoch, b.sweep, b.valued, b.relaxing = a.control, a.epoch, a.sweep, a.valued, a.relaxing
-		b.ends, b.mute = a.ends, w.series != nil
+		b.ends, b.mute, b.started = a.ends, w.series != nil, a.started
 		b.join.Standing = &rendezvous.Standing{
 			Epoch: a.epoch, Settled: a.relaxing, Valued: a.valued, Sweep: a.sweep, Control: a.control, Steps: a.ends,
 		}
@@ -138,6 +169,8 @@ func (w *world) perform(effects []effect) {
 			if e.to.conn != 0 {
 				w.receive(w.actors[e.to.conn-1], e.msg)
 			}
+		case relax:
+			w.now = 0
 		case welcome:
 			a := w.actors[e.of.conn-1]
 			if a.of = e.of; a.closed {
@@ -370,6 +403,11 @@ func (w *world) over() {
 		for w.deliver() {
 		}
 		if w.r.finished() {
+			for _, m := range w.r.members {
+				if m.result != nil && m.result.Epoch != w.r.epoch {
+					w.fail(nameOf(m) + " has the result of another epoch")
+				}
+			}
 			return
 		}
 		w.tick()
