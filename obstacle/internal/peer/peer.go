@@ -118,7 +118,7 @@ func Run(ctx context.Context, o Options) error {
 	if !closed(o.waiting.begun) && (closed(o.Interrupt) || closed(o.Leave)) && err != nil && !errors.Is(err, errLeft) {
 		return o.waiting.interrupted()
 	}
-	for again && ctx.Err() == nil {
+	for again && ctx.Err() == nil && !o.others.finished() {
 		o.Log.Warn().Str("why", "the connection to the launcher has ended, which may have given this peer's place away").
 			Msg("joining the run again as a spare peer")
 		o.Rank, o.Answer, o.DialTime, o.rejoins = -1, nil, rejoinTime, true
@@ -126,6 +126,9 @@ func Run(ctx context.Context, o Options) error {
 		if again, next = one(ctx, &o); !errors.Is(next, errNotJoined) {
 			err = next
 		}
+	}
+	if errors.Is(err, member.ErrLauncherLeft) && o.others.finished() {
+		return nil // another peer of this process joined again before this one, which was lost with it
 	}
 	if errors.Is(err, rendezvous.ErrNotNeeded) || errors.Is(err, errLeft) {
 		o.Log.Info().Msg(err.Error())
@@ -190,8 +193,10 @@ func one(ctx context.Context, o *Options) (again bool, err error) {
 	if wrong := p.keeping.end(); wrong != nil && (err == nil || moved) {
 		return false, wrong
 	}
-	if o.Over != nil && err == nil && !moved {
-		o.Over(!m.Bye.Early)
+	if err == nil && m.Bye != nil && !moved {
+		if o.others.finish(); o.Over != nil {
+			o.Over(!m.Bye.Early)
+		}
 	}
 	if _, reported := errors.AsType[*ReportedError](err); reported || err == nil {
 		return false, err

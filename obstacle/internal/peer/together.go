@@ -9,6 +9,21 @@ type together struct {
 	mu        sync.Mutex
 	iterating int
 	none      chan struct{} // closed when none iterates; nil before the first
+	over      bool          // one has taken part to the end of the run
+}
+
+// finish states that a peer has taken part to the end of the run.
+func (t *together) finish() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+}
+
+// finished reports whether a peer has taken part to the end of the run.
+func (t *together) finished() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.over
 }
 
 // begin states that a peer iterates, until it calls end.
