@@ -71,20 +71,21 @@ const (
 // recovery is the state of the epochs of a run. Epoch 0 begins with Start; every loss begins the next one.
 type recovery struct {
 	epoch       int
-	settled     int             // newest epoch in which all peers have relaxed
-	idleTicks   int             // ticks without an event of the epoch
-	active      bool            // some peer does not relax yet in this epoch
-	losses      []*Loss         // of the run
-	open        []*Loss         // from which the run has not recovered
-	fruitless   map[int]int     // losses of a rank since the run has made a sweep
-	after       int             // time steps that are complete at the beginning of the epoch
-	newest      uint64          // sweeps of the run at the last loss
-	spares      []*member       // that wait
-	silentHosts map[string]bool // on which a peer has fallen silent, in this recovery
-	preferred   *member         // whose process takes the place of a lost peer; nil: the one that runs the fewest
-	faces       []*member       // from which values are awaited
-	unvalued    []problem.Box   // boxes without values, at the beginning of the epoch
-	around      []surroundings  // values beside them
+	settled     int              // newest epoch in which all peers have relaxed
+	idleTicks   int              // ticks without an event of the epoch
+	active      bool             // some peer does not relax yet in this epoch
+	losses      []*Loss          // of the run
+	open        []*Loss          // from which the run has not recovered
+	fruitless   map[int]int      // losses of a rank since the run has made a sweep
+	after       int              // time steps that are complete at the beginning of the epoch
+	newest      uint64           // sweeps of the run at the last loss
+	spares      []*member        // that wait
+	silentHosts map[string]bool  // on which a peer has fallen silent, in this recovery
+	banned      map[process]bool // took part and sent values that are not finite: they must not join again
+	preferred   *member          // whose process takes the place of a lost peer; nil: the one that runs the fewest
+	faces       []*member        // from which values are awaited
+	unvalued    []problem.Box    // boxes without values, at the beginning of the epoch
+	around      []surroundings   // values beside them
 
 	resumption *resumption // of the epoch; nil: not decided yet
 	beginning  *beginning  // of an epoch; see begun
@@ -413,6 +414,12 @@ func (r *run) unreachable(m *member, msg *rendezvous.Unreachable) {
 	q := r.members[msg.Rank]
 	if q.closed != nil {
 		return // its exit status says more
+	}
+	if p := processOf(q); msg.NotFinite && p != r.self {
+		if r.banned == nil {
+			r.banned = map[process]bool{}
+		}
+		r.banned[p] = true
 	}
 	r.preferred = m
 	r.lose(q, failure{reported, q.rank, fmt.Sprintf("%s cannot be reached by %s: %s", q, m, msg.Why)})

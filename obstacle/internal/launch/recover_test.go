@@ -5,6 +5,7 @@ import (
 	"math"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -310,6 +311,28 @@ func TestBrokenPathBetweenPeers(t *testing.T) {
 	r.receive(r.members[0], rendezvous.Unreachable{Rank: 1, Why: "no word"}, nil)
 	require.Equal(t, 1, r.failure.rank)
 	require.Contains(t, r.failure.text, "cannot be reached by peer 0: no word")
+}
+
+// A process that has sent values which are not finite must not join again: it would take the place of its replacement.
+func TestProcessThatSentNaNIsRefused(t *testing.T) {
+	for _, sent := range []bool{false, true} {
+		r := watched(time.Second, 3)
+		for rank, m := range r.members {
+			m.conn, m.join = connection(1+rank), rendezvous.Join{Host: "host", Pid: 100 + rank}
+		}
+		r.receive(r.members[0], rendezvous.Unreachable{Rank: 1, Why: "values", NotFinite: sent}, nil)
+		r.take()
+		for pid := 101; pid <= 102; pid++ {
+			r.enroll(&caller{conn: 9, join: rendezvous.Join{Rank: -1, Host: "host", Pid: pid}})
+			why := ""
+			for _, e := range r.take() {
+				if e, is := e.(refuse); is && strings.Contains(e.why, "not finite") {
+					why = e.why
+				}
+			}
+			require.Equal(t, sent && pid == 101, why != "", "process %d", pid)
+		}
+	}
 }
 
 // idle returns a connection over which nothing is sent.

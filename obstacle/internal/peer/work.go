@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
@@ -245,7 +246,9 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 		MaxTime: a.MaxTime,
 		Stop:    p.stop, Grace: p.timeout(), Survive: run.Recovers(),
 		Lost: func(q iterate.Rank, why error) {
-			_ = p.leader.Send(rendezvous.Unreachable{Epoch: a.Epoch, Rank: int(q), Why: why.Error()})
+			_ = p.leader.Send(rendezvous.Unreachable{
+				Epoch: a.Epoch, Rank: int(q), Why: why.Error(), NotFinite: errors.Is(why, kernel.ErrNotFinite),
+			})
 		},
 		Step: e.stepper(),
 		Keep: func(k iterate.Iteration, state []byte, values func([]float64, problem.Box) bool) error {

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is that of this protocol. Both ends must have the same.
-const Version = 18
+const Version = 19
 
 // Kind is the type of a frame's body.
 type Kind uint8
@@ -250,6 +250,8 @@ type Unreachable struct {
 	Epoch int    `json:"epoch"`
 	Rank  int    `json:"rank"`
 	Why   string `json:"why"`
+	// NotFinite states that the other one sent values that are not finite.
+	NotFinite bool `json:"not_finite"`
 }
 
 // Host asks the process of a peer to run another peer, which joins the run for a rank.
