@@ -72,29 +72,29 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	return newShell(p, rand.Text(), driver.NewKey()).solve(ctx)
 }
 
-func (r *shell) solve(ctx context.Context) (*Outcome, error) {
+func (s *shell) solve(ctx context.Context) (*Outcome, error) {
 	var err error
-	if r.series, err = newSeries(&r.Plan); err != nil {
+	if s.series, err = newSeries(&s.Plan); err != nil {
 		return nil, err
 	}
-	r.KeepEvery = r.keepEvery()
-	r.Status.update(func(s *State) { s.Spec = r.Spec })
+	s.KeepEvery = s.keepEvery()
+	s.Status.update(func(state *State) { state.Spec = s.Spec })
 	children, cancel := context.WithCancel(ctx)
-	r.ctx = children
-	release := sync.OnceFunc(func() { r.shutdown(cancel) })
+	s.ctx = children
+	release := sync.OnceFunc(func() { s.shutdown(cancel) })
 	defer release()
 	defer exitOnPanic() // before release, which tells the peers that the run is over
-	if err := r.gather(); err != nil {
+	if err := s.gather(); err != nil {
 		return nil, err
 	}
-	if r.monitor(); r.early() {
-		return nil, r.notStarted()
+	if s.monitor(); s.early() {
+		return nil, s.notStarted()
 	}
-	o := r.outcome()
+	o := s.outcome()
 	release() // frees the memory of the peers before the launcher computes
-	r.fill(ctx, o)
-	r.publish(o)
-	r.final.drain(ctx)
+	s.fill(ctx, o)
+	s.publish(o)
+	s.final.drain(ctx)
 	return o, nil
 }
 
