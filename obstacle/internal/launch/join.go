@@ -116,7 +116,7 @@ func (r *run) endedEarly(m *member) {
 // replace a peer that was started by hand.
 func (r *run) cannotTakePart(m *member, why string) {
 	text := fmt.Sprintf("%s cannot take part: %s", m, why)
-	if r.joining && m.child == 0 {
+	if r.joining && r.byHand(m) {
 		r.dismiss(m, text)
 		return
 	}
@@ -147,7 +147,7 @@ func (r *run) vacancy(rank int) *member {
 
 // successor returns the member that follows a lost one.
 func (r *run) successor(m *member) *member {
-	if r.joining && m.child == 0 {
+	if r.joining && r.byHand(m) {
 		return r.vacancy(m.rank)
 	}
 	next := m.successor()
@@ -189,3 +189,7 @@ func (r *run) reachable() error {
 	}
 	return nil
 }
+
+// byHand reports whether a user has started the process of a peer. A peer that another peer's process runs has no process of
+// its own.
+func (r *run) byHand(m *member) bool { return m.child == 0 && r.Spawn == nil }

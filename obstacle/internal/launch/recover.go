@@ -106,7 +106,7 @@ func (r *run) lose(m *member, f failure) {
 	if r.early() {
 		r.refusal = f.text
 	}
-	if r.joining && m.child == 0 && !r.Recovers() && r.failure == nil {
+	if r.joining && r.byHand(m) && !r.Recovers() && r.failure == nil {
 		r.dismiss(m, f.text)
 		return
 	}
@@ -136,7 +136,7 @@ func (r *run) lose(m *member, f failure) {
 			Residual: nullable.NaN(), From: nullable.NaN(), FromStep: nullable.NaN(), sweep: r.sweeps(),
 		}
 		then := ": recovering"
-		if r.joining && q.child == 0 {
+		if r.joining && r.byHand(q) {
 			then = "; the run waits for a replacement"
 		}
 		r.warn(f.text+then, "rank", q.rank, "epoch", r.epoch+1)
