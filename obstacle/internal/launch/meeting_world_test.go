@@ -39,7 +39,7 @@ type meeting struct {
 	losses   []Loss         // that the keepers know
 	lost     bool           // no process leads the run
 	led      int            // processes that have led the run after the first
-	from     map[int]int64  // kept iterate with which the peers have begunJob an epoch; −1: none
+	from     map[int]int64  // kept iterate with which the peers have begun an epoch; −1: none
 }
 
 // meetingOf returns a meeting whose peers are about to start.

@@ -300,3 +300,19 @@ func (w *world) fault() {
 		}
 	}
 }
+
+// A process of two parts is lost before the start when both have joined. The process that replaces it runs both.
+func TestBothPartsAreReplacedBeforeTheStart(t *testing.T) {
+	for seed := range uint64(20) {
+		w := gatheringWorld(t, seed, func(p *Plan) { p.Parts = 2; spawning(p) })
+		for w.r.members[0].conn == 0 || w.r.members[1].conn == 0 {
+			if !w.deliver() {
+				w.tick()
+			}
+		}
+		w.kill(0)
+		w.settle()
+		require.Nil(t, w.r.failure, "seed %d\n%s", seed, w.String())
+		w.over()
+	}
+}
