@@ -70,7 +70,7 @@ func TestExtremeNumbersEndTheProgram(t *testing.T) {
 	}
 }
 
-// A flag that has a bound of its own names that one, however large its number is.
+// The error names the bound of the flag, not that of the parser, however large the number is.
 func TestExtremeNumbersNameTheBoundOfTheFlag(t *testing.T) {
 	for flag, most := range map[string]string{
 		"mtu": "65535", "ib-port": "255", "ib-blocks": "1048576", "ib-block-bytes": "1048576", "rounds": "1000", "threads": "4096",

@@ -20,8 +20,8 @@ type (
 		msg rendezvous.Message // may be a parcel
 	}
 
-	// welcome sends a process that it is a peer of the run, whose messages are read from then on. If that fails, refused
-	// of an event tells why.
+	// welcome sends a process that it is a peer of the run, whose messages are read from then on. If that fails, an
+	// event with refused has the reason.
 	welcome struct {
 		of  *member
 		msg rendezvous.Welcome
@@ -34,7 +34,7 @@ type (
 		later bool // another attempt may succeed
 	}
 
-	// start starts a process for a peer. Started of an event is the answer.
+	// start starts a process for a peer. An event with started is the answer.
 	start struct {
 		of   *member
 		seat int
@@ -44,7 +44,7 @@ type (
 	// the first term.
 	openRegister struct{ first register.Term }
 
-	// propose proposes the term that follows another one. Decided of an event is the answer.
+	// propose proposes the term that follows another one. An event with decided is the answer.
 	propose struct{ base, want register.Term }
 
 	// look asks the kernel about a silent peer. The answer is a sight, at the next tick.
@@ -67,8 +67,8 @@ type (
 		back bool
 	}
 
-	// restartSteps drops the blocks of incomplete time steps until their peers have begun an epoch. Restarted of an event
-	// is the answer.
+	// restartSteps drops the blocks of incomplete time steps until their peers have begun an epoch. An event with
+	// restarted is the answer.
 	restartSteps struct{ epoch int }
 
 	// declareAnew accepts blocks of another partition.

@@ -188,7 +188,7 @@ func (s *stage) all(epoch int, is func(p *model) bool) bool {
 	return true
 }
 
-// act lets a peer do what it can do next by itself: listen, get ready, store a copy, complete one, relax.
+// act performs the next step of a peer: it listens, becomes ready, stores a copy, completes one, or relaxes.
 func (s *stage) act(q *model) bool {
 	switch {
 	case !q.listens:

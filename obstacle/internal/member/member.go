@@ -242,7 +242,7 @@ func (m *Member) fail(err error) {
 	m.abandon()
 }
 
-// advance begins what has waited for the end of something else.
+// advance begins the jobs that waited for other jobs to end.
 func (m *Member) advance() {
 	m.sendEnd()
 	if m.suspected != nil && (m.now >= m.until || m.Lost != nil || m.cutOff) {

@@ -40,7 +40,7 @@ func (s *stepping) starts(after int) {
 	s.step(Event{Message: rendezvous.Start{}})
 }
 
-// step handles an event, and lets all jobs end but the relaxation and what is sent.
+// step handles an event. Then it ends every job except relaxations and transmissions.
 func (s *stepping) step(o Event) {
 	for _, e := range s.Step(0, o) {
 		s.effects = append(s.effects, e)
@@ -153,7 +153,7 @@ func TestEndsAreSentAgain(t *testing.T) {
 	}
 }
 
-// Work that has come before the loss of the leader is not begun before the next leader has the ends that it needs. If it
+// Work that arrived before the leader was lost begins only after the next leader has received the ends that it needs. If it
 // needs none, a new epoch follows.
 func TestEpochAfterTheLossOfTheLeader(t *testing.T) {
 	s := newStepping(t, 4, true)

@@ -50,7 +50,7 @@ type world struct {
 // begun is a job that has not ended.
 type begun struct {
 	Do
-	err  error // with which it ends; nil: by itself
+	err  error // that ends it; nil if it ends by itself
 	over bool  // it ends by itself
 }
 

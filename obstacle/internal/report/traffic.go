@@ -4,7 +4,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// Traffic sums up the halo sessions of a run. It counts what was sent in all epochs, and what was lost in the newest one only.
+// Traffic sums up the halo sessions of a run: messages sent in all epochs, and losses in the newest epoch.
 type Traffic struct {
 	rendezvous.Traffic
 
