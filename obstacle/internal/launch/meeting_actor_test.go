@@ -18,11 +18,8 @@ import (
 
 // party is the other end of a connection: the member of a peer, whose jobs end in an order that the seed decides.
 type party struct {
-	caller
-	child   child
-	of      *member         // nil before it has a place
+	endpoint
 	peer    *shipped.Member // nil before it has a place
-	queue   []event         // to the run; of is set when they are delivered
 	inbox   []shipped.Event // from the run
 	jobs    []*begunJob
 	control string
@@ -37,29 +34,12 @@ type party struct {
 	ready   int     // newest epoch that it has announced
 	result  rendezvous.Result
 	hungUp  bool // nothing waits for the leader any more
-	silent  bool // its host vanished
-	closed  bool
 }
 
 // begunJob is a job that has not ended.
 type begunJob struct {
 	shipped.Do
 	err error // with which it ends
-}
-
-// say queues an event of a connection.
-func (a *party) say(o event) {
-	if !a.closed && !a.silent {
-		a.queue = append(a.queue, o)
-	}
-}
-
-func (a *party) send(m rendezvous.Message) { a.say(event{message: m}) }
-
-// end ends a connection from the other side.
-func (a *party) end(why string) {
-	a.say(event{closed: errors.New(why)})
-	a.closed = true
 }
 
 // valued reports whether the peer has values.
@@ -109,7 +89,7 @@ func (w *meeting) receive(a *party, msg rendezvous.Message) {
 			Epoch: msg.assign.Epoch, Box: a.of.box, Resumes: msg.assign.Resume != nil, Repairs: msg.assign.Repair != nil,
 		}})
 	case rendezvous.Capture:
-		w.capture(a, &msg)
+		w.capture(&a.endpoint, &msg, a.sweep, a.valued())
 	case rendezvous.Host:
 		other := w.connect(a.join.Host, a.join.Pid, msg.Rank)
 		other.child = a.child

@@ -42,8 +42,10 @@ func (w *meeting) search(a *party, e shipped.Effect) {
 			answer(shipped.Event{Asked: &shipped.Found{Err: errors.New("no answer")}})
 			return
 		}
-		w.actors[a.conn-1] = &party{closed: true}
-		w.actors = append(w.actors, a)
+		gone := &party{}
+		gone.closed = true
+		w.actors[a.conn-1], w.ends[a.conn-1] = gone, &gone.endpoint
+		w.actors, w.ends = append(w.actors, a), append(w.ends, &a.endpoint)
 		a.conn, a.here = connection(len(w.actors)), w.r.listens
 		a.join = rendezvous.Join{Rank: a.of.rank, Host: a.join.Host, Pid: a.join.Pid, Standing: &rendezvous.Standing{
 			Epoch: e.Epoch, Settled: a.ready == e.Epoch, Valued: a.valued(), Sweep: a.sweep, Control: a.control, Steps: e.Steps,

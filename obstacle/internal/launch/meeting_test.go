@@ -42,19 +42,7 @@ func TestShippedRunsGoOnOrEnd(t *testing.T) {
 func randomMeeting(t *testing.T, seed uint64) *meeting {
 	bits := rand.New(rand.NewPCG(seed, 2)).Uint64()
 	return meetingOf(t, seed, func(p *Plan) {
-		if bits&1 != 0 {
-			p.Recover = rendezvous.RecoverExact
-		}
-		if bits&2 != 0 {
-			p.Parts = 2
-		}
-		if bits&4 != 0 {
-			spawning(p)
-		}
-		if bits&8 != 0 {
-			p.Keepers = 3
-		}
-		if p.Elastic = bits&16 != 0; bits&32 != 0 {
+		if vary(p, bits); bits&32 != 0 {
 			p.Scheme = "async"
 		}
 		p.BalanceParts = bits&64 != 0
@@ -97,9 +85,7 @@ func (w *meeting) fault() {
 			w.actors[m.conn-1].finish(Converged)
 		}
 	case 5:
-		for _, a := range w.actors {
-			a.silent = a.silent || m.conn != 0 && a.join.Host == m.join.Host && w.rand.IntN(3) == 0
-		}
+		w.silence(m)
 	}
 }
 

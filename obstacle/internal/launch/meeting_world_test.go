@@ -3,7 +3,6 @@ package launch
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -12,49 +11,24 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/register"
 	shipped "github.com/p2pdc/p2pdc/obstacle/internal/member"
-	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// meeting is a run with peers that need neither processes nor a clock. They answer the effects of the run with events, in
-// an order that a seed decides. The messages of one connection stay in their order.
+// meeting is a scene whose peers are the members that are shipped. The messages of one connection stay in their order.
 type meeting struct {
-	t *testing.T
-	transcript
-	r        *run
-	rand     *rand.Rand
-	now      time.Duration
-	actors   []*party // all connections, by number − 1
-	kids     child
-	pids     int
-	ticks    int
-	looks    []*member
-	answers  []event         // to effects, at once
-	terms    []register.Term // that were proposed
-	exits    []event         // of processes that the run has started
-	children map[child]*member
-	plan     Plan
-	term     *register.Term // that follows the one whose leader was lost; nil: none was decided
-	losses   []Loss         // that the keepers know
-	lost     bool           // no process leads the run
-	led      int            // processes that have led the run after the first
-	from     map[int]int64  // kept iterate with which the peers have begun an epoch; −1: none
+	scene
+	actors []*party       // all connections, by number − 1
+	term   *register.Term // that follows the one whose leader was lost; nil: none was decided
+	losses []Loss         // that the keepers know
+	lost   bool           // no process leads the run
+	led    int            // processes that have led the run after the first
+	from   map[int]int64  // kept iterate with which the peers have begun an epoch; −1: none
 }
 
 // meetingOf returns a meeting whose peers are about to start.
 func meetingOf(t *testing.T, seed uint64, change func(p *Plan)) *meeting {
-	p := rehearsalPlan(t)
-	p.PeerTimeout, p.Suspect, p.Recover, p.Parts = 2*time.Second, 500*time.Millisecond, rendezvous.RecoverLocal, 1
-	cut, err := problem.Slabs(p.Problem.N, 4, nil)
-	require.NoError(t, err)
-	p.Partition = cut
-	if change != nil {
-		change(&p)
-	}
-	w := &meeting{t: t, plan: p, r: newRun(p, "run", nil), rand: rand.New(rand.NewPCG(seed, 1))}
-	w.children, w.from = map[child]*member{}, map[int]int64{}
-	w.r.self, w.r.listens = process{host: "leader", pid: 1}, "127.0.0.1:1"
+	w := &meeting{scene: newScene(t, seed, change), from: map[int]int64{}}
+	p := &w.plan
 	for _, m := range w.r.members {
 		var a *party
 		if first := m.rank - m.rank%p.Parts; first == m.rank {
@@ -81,9 +55,7 @@ func meetingOf(t *testing.T, seed uint64, change func(p *Plan)) *meeting {
 	w.r.active = true
 	w.r.beginRelaxation()
 	w.r.recovered()
-	effects := w.r.take()
-	w.list(effects)
-	w.perform(effects)
+	w.perform(w.flush())
 	for w.deliver() { // the peers relax
 	}
 	return w
@@ -91,14 +63,9 @@ func meetingOf(t *testing.T, seed uint64, change func(p *Plan)) *meeting {
 
 // connect makes a connection of a process; pid 0 stands for a new one.
 func (w *meeting) connect(host string, pid, rank int) *party {
-	if pid == 0 {
-		w.pids++
-		pid = 100 + w.pids
-	}
 	a := &party{}
+	w.open(&a.endpoint, host, pid, rank)
 	w.actors = append(w.actors, a)
-	a.caller = caller{conn: connection(len(w.actors)), join: rendezvous.Join{Rank: rank, Host: host, Pid: pid}}
-	a.remote, a.here = "10.0.0.1:9", w.r.listens
 	return a
 }
 
@@ -151,11 +118,7 @@ func (w *meeting) perform(effects []effect) {
 func (w *meeting) hangUp(e effect) {
 	switch e := e.(type) {
 	case retire:
-		w.endChild(e.of.child)
-		if e.of.conn != 0 {
-			a := w.actors[e.of.conn-1]
-			a.closed, a.queue = true, nil
-		}
+		w.retire(e.of)
 	case disconnect:
 		a := w.actors[e.of.conn-1]
 		a.end("closed by the leader")
@@ -176,24 +139,6 @@ func (w *meeting) handle(o event) {
 		w.answers = w.answers[1:]
 		w.perform(w.transcript.handle(w.r, w.now, o))
 	}
-}
-
-func (w *meeting) capture(a *party, c *rendezvous.Capture) {
-	box := a.of.box
-	out := rendezvous.Captured{Number: c.Number, Box: box, Sweep: a.sweep, Residual: nullable.NaN(), Copy: c.Copy}
-	points := 0
-	switch {
-	case c.Copy != nil:
-		points, out.State = w.r.members[c.Copy.Rank].box.Points(), []byte{1}
-	case a.valued():
-		for _, b := range c.Boxes {
-			for d := range 3 {
-				b.Lo[d], b.Hi[d] = max(b.Lo[d], box.Lo[d]), min(b.Hi[d], box.Hi[d])
-			}
-			points += b.Points()
-		}
-	}
-	a.say(event{message: out, values: make([]float64, points)})
 }
 
 // deliver handles an event that is queued on a random connection, or lets a random peer act. It reports whether there was
@@ -241,13 +186,7 @@ func (w *meeting) tick() {
 	if w.now += w.r.tick; w.lost {
 		return
 	}
-	t := &tick{}
-	for _, m := range w.looks {
-		if m.conn != 0 {
-			t.seen = append(t.seen, sight{of: m, known: true, silent: time.Duration(m.quietTicks) * w.r.tick})
-		}
-	}
-	w.looks, w.ticks = nil, w.ticks+1
+	t := w.observe()
 	for _, a := range w.actors {
 		if !a.closed && !a.silent && len(a.find(shipped.ToRelax)) > 0 && w.ticks%8 == 0 {
 			a.sweep++
@@ -287,26 +226,10 @@ func (w *meeting) agree() {
 	}
 }
 
-// kill ends the process of a peer, with all its connections.
+// kill ends the process of a peer while a process leads the run.
 func (w *meeting) kill(rank int) {
-	m := w.r.members[rank]
-	if m.conn == 0 || w.lost || processOf(m) == w.r.self {
-		return
-	}
-	p := processOf(m)
-	w.endChild(m.child)
-	for _, a := range w.actors {
-		if joined(&a.join) == p {
-			a.end("end of stream")
-		}
-	}
-}
-
-// endChild ends a process that the run has started.
-func (w *meeting) endChild(c child) {
-	if m := w.children[c]; m != nil {
-		delete(w.children, c)
-		w.exits = append(w.exits, event{of: m, child: c, exited: true, exit: errors.New("signal: killed")})
+	if !w.lost {
+		w.scene.kill(rank)
 	}
 }
 

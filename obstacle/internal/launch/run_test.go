@@ -251,19 +251,7 @@ func randomWorld(t *testing.T, seed uint64) *world {
 		begin = gatheringWorld
 	}
 	return begin(t, seed, func(p *Plan) {
-		if bits&1 != 0 {
-			p.Recover = rendezvous.RecoverExact
-		}
-		if bits&2 != 0 {
-			p.Parts = 2
-		}
-		if bits&4 != 0 {
-			spawning(p)
-		}
-		if bits&8 != 0 {
-			p.Keepers = 3
-		}
-		if p.Elastic = bits&16 != 0; bits&96 == 0 {
+		if vary(p, bits); bits&96 == 0 {
 			inTime(p)
 		}
 	})
@@ -295,9 +283,7 @@ func (w *world) fault() {
 			w.succeed()
 		}
 	case 5:
-		for _, a := range w.actors {
-			a.silent = a.silent || m.conn != 0 && a.join.Host == m.join.Host && w.rand.IntN(3) == 0
-		}
+		w.silence(m)
 	}
 }
 

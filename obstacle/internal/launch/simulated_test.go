@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -13,10 +12,7 @@ import (
 
 // simulated is the other end of a connection.
 type simulated struct {
-	caller
-	child     child
-	of        *member // nil before it has a place
-	queue     []event // of is set when they are delivered
+	endpoint
 	control   string
 	epoch     int
 	sweep     uint64
@@ -28,24 +24,7 @@ type simulated struct {
 	mute      bool           // it ends no step before the leader asks for ends again
 	started   bool           // the run
 	built     bool           // its part, before the start
-	silent    bool           // its host vanished
-	closed    bool
 	displaced bool
-}
-
-// say queues an event of a connection.
-func (a *simulated) say(o event) {
-	if !a.closed && !a.silent {
-		a.queue = append(a.queue, o)
-	}
-}
-
-func (a *simulated) send(m rendezvous.Message) { a.say(event{message: m}) }
-
-// end ends a connection from the other side.
-func (a *simulated) end(why string) {
-	a.say(event{closed: errors.New(why)})
-	a.closed = true
 }
 
 // listen says that a peer has entered its epoch.
@@ -76,7 +55,7 @@ func (w *world) receive(a *simulated, msg rendezvous.Message) {
 	case *workload:
 		w.work(a, msg)
 	case rendezvous.Capture:
-		w.capture(a, &msg)
+		w.capture(&a.endpoint, &msg, a.sweep, a.valued)
 	case rendezvous.Host:
 		other := w.connect(a.join.Host, a.join.Pid, msg.Rank)
 		other.child = a.child
@@ -125,24 +104,6 @@ func (w *world) work(a *simulated, l *workload) {
 	if a.valued, a.relaxing = true, true; l.assign.Resume != nil {
 		a.sweep = l.assign.Resume.Iterate
 	}
-}
-
-func (w *world) capture(a *simulated, c *rendezvous.Capture) {
-	box := a.of.box
-	out := rendezvous.Captured{Number: c.Number, Box: box, Sweep: a.sweep, Residual: nullable.NaN(), Copy: c.Copy}
-	points := 0
-	switch {
-	case c.Copy != nil:
-		points, out.State = w.r.members[c.Copy.Rank].box.Points(), []byte{1}
-	case a.valued:
-		for _, b := range c.Boxes {
-			for d := range 3 {
-				b.Lo[d], b.Hi[d] = max(b.Lo[d], box.Lo[d]), min(b.Hi[d], box.Hi[d])
-			}
-			points += b.Points()
-		}
-	}
-	a.say(event{message: out, values: make([]float64, points)})
 }
 
 // finish lets a peer send its block and its result.

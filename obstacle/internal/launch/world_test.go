@@ -3,7 +3,6 @@ package launch
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -14,30 +13,15 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/iterate"
-	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// world is a run with peers that need neither processes nor a clock. They answer the effects of the run with events, in
-// an order that a seed decides. The messages of one connection stay in their order.
+// world is a scene whose peers are models. The messages of one connection stay in their order.
 type world struct {
-	t *testing.T
-	transcript
-	resumed  map[int]rendezvous.Resume // by epoch
-	seed     uint64
-	plan     Plan
-	series   *series // nil for a stationary problem
-	r        *run
-	rand     *rand.Rand
-	now      time.Duration
-	actors   []*simulated // all connections, by number − 1
-	kids     child
-	pids     int
-	ticks    int
-	looks    []*member
-	answers  []event         // to effects, at once
-	terms    []register.Term // that were proposed
-	exits    []event         // of processes that the run has started
-	children map[child]*member
+	scene
+	resumed map[int]rendezvous.Resume // by epoch
+	seed    uint64
+	series  *series      // nil for a stationary problem
+	actors  []*simulated // all connections, by number − 1
 }
 
 // worldOf returns a world whose peers begin to relax.
@@ -52,7 +36,7 @@ func worldOf(t *testing.T, seed uint64, change func(p *Plan)) *world {
 	w.r.active = true
 	w.r.beginRelaxation()
 	w.r.recovered()
-	w.flush()
+	w.perform(w.flush())
 	return w
 }
 
@@ -94,28 +78,11 @@ func (w *world) process(m *member) (a *simulated) {
 
 // emptyWorld returns a world without peers.
 func emptyWorld(t *testing.T, seed uint64, change func(p *Plan)) *world {
-	p := rehearsalPlan(t)
-	p.PeerTimeout, p.Suspect, p.JoinTime = 2*time.Second, 500*time.Millisecond, 5*time.Second
-	p.Recover, p.Parts = rendezvous.RecoverLocal, 1
-	cut, err := problem.Slabs(p.Problem.N, 4, nil)
-	require.NoError(t, err)
-	p.Partition = cut
-	if change != nil {
-		change(&p)
-	}
-	w := &world{t: t, seed: seed, plan: p, r: newRun(p, "run", nil), rand: rand.New(rand.NewPCG(seed, 1))}
-	w.children = map[child]*member{}
-	w.r.self, w.r.listens = process{host: "leader", pid: 1}, "127.0.0.1:1"
-	w.series, err = newSeries(&p)
+	w := &world{scene: newScene(t, seed, change), seed: seed}
+	var err error
+	w.series, err = newSeries(&w.plan)
 	require.NoError(t, err)
 	return w
-}
-
-// flush performs the effects of what is no event.
-func (w *world) flush() {
-	effects := w.r.take()
-	w.list(effects)
-	w.perform(effects)
 }
 
 // succeed lets another process lead the run: all peers lose their connections, and return there.
@@ -130,7 +97,7 @@ func (w *world) succeed() {
 	t := register.Term{Number: old.term.Number + 1, Epoch: old.epoch, Leader: w.r.listens, Keepers: []string{w.r.listens}}
 	fmt.Fprintf(w, "%v the leader is lost\n", w.now)
 	w.r.succeed(t, nil)
-	w.flush()
+	w.perform(w.flush())
 	for _, a := range slices.Clone(w.actors) {
 		a.queue = nil
 		if a.closed || a.of == nil || a.silent {
@@ -150,14 +117,9 @@ func (w *world) succeed() {
 
 // connect makes a connection of a process; pid 0 stands for a new one.
 func (w *world) connect(host string, pid, rank int) *simulated {
-	if pid == 0 {
-		w.pids++
-		pid = 100 + w.pids
-	}
 	a := &simulated{}
+	w.open(&a.endpoint, host, pid, rank)
 	w.actors = append(w.actors, a)
-	a.caller = caller{conn: connection(len(w.actors)), join: rendezvous.Join{Rank: rank, Host: host, Pid: pid}}
-	a.remote, a.here = "10.0.0.1:9", w.r.listens
 	return a
 }
 
@@ -218,11 +180,7 @@ func (w *world) perform(effects []effect) {
 func (w *world) hangUp(e effect) {
 	switch e := e.(type) {
 	case retire:
-		w.endChild(e.of.child)
-		if e.of.conn != 0 {
-			a := w.actors[e.of.conn-1]
-			a.closed, a.queue = true, nil
-		}
+		w.retire(e.of)
 	case finish:
 		w.actors[e.of.conn-1].displaced = true
 	case disconnect:
@@ -335,13 +293,7 @@ func (a *simulated) newestEnd() int {
 // tick handles a tick.
 func (w *world) tick() {
 	w.now += w.r.tick
-	t := &tick{}
-	for _, m := range w.looks {
-		if m.conn != 0 {
-			t.seen = append(t.seen, sight{of: m, known: true, silent: time.Duration(m.quietTicks) * w.r.tick})
-		}
-	}
-	w.looks, w.ticks = nil, w.ticks+1
+	t := w.observe()
 	for _, a := range w.actors {
 		if a.of != nil && !a.closed && !a.silent && a.relaxing && w.ticks%8 == 0 {
 			a.sweep++
@@ -365,29 +317,6 @@ func (w *world) settle() {
 		w.tick()
 	}
 	w.fail("not all peers relax again")
-}
-
-// kill ends the process of a peer, with all its connections.
-func (w *world) kill(rank int) {
-	m := w.r.members[rank]
-	if m.conn == 0 {
-		return
-	}
-	p := processOf(m)
-	w.endChild(m.child)
-	for _, a := range w.actors {
-		if joined(&a.join) == p {
-			a.end("end of stream")
-		}
-	}
-}
-
-// endChild ends a process that the run has started.
-func (w *world) endChild(c child) {
-	if m := w.children[c]; m != nil {
-		delete(w.children, c)
-		w.exits = append(w.exits, event{of: m, child: c, exited: true, exit: errors.New("signal: killed")})
-	}
 }
 
 // over lets all peers end the run.
