@@ -49,8 +49,7 @@ func (a *app) read(
 	if in, is := a.in.(*os.File); is && name == "-" && terminal(in) {
 		quiet = 0
 	}
-	said := time.AfterFunc(quiet, func() { a.say("waiting for " + waiting + "; Ctrl-C ends the program") })
-	defer said.Stop()
+	defer a.sayAfter(quiet, "waiting for "+waiting+"; Ctrl-C ends the program")()
 	all, err := input.Within(ctx, func() ([]byte, error) {
 		if name == "-" {
 			return take(a.in)
@@ -66,6 +65,21 @@ func (a *app) read(
 		return nil, &exitError{ExitStopped, fmt.Errorf("interrupted while it waited for %s; nothing was run", waiting)}
 	}
 	return all, err
+}
+
+// sayAfter says a line after some time. stop prevents that, or waits until it is written, so that it never follows the error of
+// the command.
+func (a *app) sayAfter(quiet time.Duration, line string) (stop func()) {
+	said := make(chan struct{})
+	timer := time.AfterFunc(quiet, func() {
+		defer close(said)
+		a.say(line)
+	})
+	return func() {
+		if !timer.Stop() {
+			<-said
+		}
+	}
 }
 
 // say writes a line to stderr that is no error: as it is, or as an object with --log-format json. --log-level error and

@@ -107,10 +107,7 @@ func (a *app) checkFiles(c *cobra.Command, args []string) error {
 
 // answers calls touch, which blocks until the storage of a file answers. It returns an error after the limit or with ctx.
 func (a *app) answers(ctx context.Context, name string, limit time.Duration, why string, touch func() error) error {
-	said := time.AfterFunc(2*quietTime, func() {
-		a.say("waiting for " + name + ": its file system does not answer; Ctrl-C ends the program")
-	})
-	defer said.Stop()
+	defer a.sayAfter(2*quietTime, "waiting for "+name+": its file system does not answer; Ctrl-C ends the program")()
 	err := limited(ctx, limit, touch)
 	if _, is := errors.AsType[*unanswered](err); !is {
 		return err
