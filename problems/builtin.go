@@ -30,6 +30,8 @@ type Builtin struct {
 	Dimension  int         `json:"dimension"` // 1, 2 or 3
 	Parameters []Parameter `json:"parameters"`
 	Exact      bool        `json:"exact"` // the exact solution is known
+	// Iteration: it is no obstacle problem; see Catalog.AddIteration. Its grid is that of its unknowns, whatever Make is given.
+	Iteration bool `json:"iteration"`
 
 	build        func(p *problem.Problem, v []float64) error
 	enumerations []enumeration                    // parameters whose value is a word

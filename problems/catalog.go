@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/internal/spelling"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -34,6 +35,27 @@ func (c *Catalog) Add(b Builtin, build func(p *problem.Problem, v []float64) err
 	b.build = build
 	c.all = append(c.all, b)
 	return nil
+}
+
+// AddIteration adds an iteration x ← F(x), which is then named, run, compared and simulated like a problem; see
+// problem.FromFixedPoint. b describes it: Name, Summary and, if it has any, Parameters. build returns the iteration for the
+// values of b.Parameters in their order. It is called in every process and must return an equal one for equal values. An error
+// rejects the values.
+func (c *Catalog) AddIteration(b Builtin, build func(v []float64) (iterate.FixedPoint, error)) error {
+	if build == nil {
+		return fmt.Errorf("iteration %q: a function that builds it is required", b.Name)
+	}
+	b.Dimension, b.Iteration = 1, true
+	return c.Add(b, func(p *problem.Problem, v []float64) error {
+		f, err := build(v)
+		if err == nil {
+			err = f.Check()
+		}
+		if err == nil {
+			*p = *problem.FromFixedPoint(b.Name, f)
+		}
+		return err
+	})
 }
 
 // All returns the problems in the order in which they were added, the built-in ones first.

@@ -58,10 +58,10 @@ func (e *engine) repair() error {
 	if len(lost) == len(e.hosts) {
 		return fmt.Errorf("simulate: %v after the first relaxation: no peer is left that has values", e.elapsed())
 	}
-	faces := repair.NewFaces(holes)
+	faces := repair.NewFaces(s.Problem, holes)
 	for rank := range e.hosts {
-		if box := s.Partition.Box(iterate.Rank(rank)); !slices.Contains(lost, rank) && len(repair.Shell(holes, box)) > 0 {
-			if err := faces.Add(box, repair.Pack(holes, box, e.solution(rank))); err != nil {
+		if box := s.Partition.Box(iterate.Rank(rank)); !slices.Contains(lost, rank) && len(repair.Shell(s.Problem, holes, box)) > 0 {
+			if err := faces.Add(box, repair.Pack(s.Problem, holes, box, e.solution(rank))); err != nil {
 				return err
 			}
 		}
@@ -70,7 +70,7 @@ func (e *engine) repair() error {
 	listed := begins // the launcher begins to send their work to the others
 	for _, group := range repair.Groups(holes) {
 		fixed, err := repair.Solve(repair.Hole{
-			Problem: s.Problem, Boxes: group, Value: faces.Value, New: cmp.Or(e.run.Methods, solver.Methods()).New,
+			Problem: s.Problem, Partition: s.Partition, Boxes: group, Value: faces.Value, New: cmp.Or(e.run.Methods, solver.Methods()).New,
 			Tolerance: e.repairTolerance(),
 		})
 		if err != nil && fixed.Points == 0 {
@@ -104,7 +104,7 @@ func (e *engine) repair() error {
 func (e *engine) repairBegins(lost []int, holes []problem.Box) (at microproto.Instant, latency time.Duration) {
 	latency = e.farthest()
 	points := 0
-	for _, b := range repair.Shell(holes, problem.Box{Hi: e.run.Solver.Problem.N}) {
+	for _, b := range repair.Shell(e.run.Solver.Problem, holes, problem.Box{Hi: e.run.Solver.Problem.N}) {
 		points += b.Points()
 	}
 	face, _ := e.run.scale()

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/p2pdc/p2pdc/solver/fixedpoint"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/multilevel"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -25,7 +26,7 @@ type Catalog struct{ methods []problem.Method }
 
 // Methods returns a new catalog with the methods of this module.
 func Methods() *Catalog {
-	return &Catalog{[]problem.Method{richardson.Method{}, multilevel.SOR(), multilevel.Multigrid(), schwarz.Method{}}}
+	return &Catalog{[]problem.Method{richardson.Method{}, multilevel.SOR(), multilevel.Multigrid(), schwarz.Method{}, fixedpoint.Method{}}}
 }
 
 // Add adds a method. An empty name is an error, and so is a name in the catalog or one that is no printable word.
@@ -89,6 +90,9 @@ func (c *Catalog) method(config *problem.Config) (problem.Method, error) {
 	m, err := c.Lookup(config.Method.Name)
 	if err == nil {
 		err = config.Method.Check()
+	}
+	if err == nil && config.Problem != nil && config.Problem.FixedPoint != nil && m.Name() != problem.FixedPoint {
+		err = fmt.Errorf("solver: %q is an iteration of its own, which has no other method: leave out %s", config.Problem.Name, m.Name())
 	}
 	return m, err
 }

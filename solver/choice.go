@@ -62,9 +62,12 @@ type Other struct {
 }
 
 // Choose selects the method of a run that names none: one of richardson, sor, multigrid and schwarz, as far as the catalog
-// has them and they accept the run. It evaluates the coefficients at a few thousand points at most. Equal arguments give
+// has them and they accept the run, and problem.FixedPoint for an iteration. It evaluates the coefficients at a few thousand points at most. Equal arguments give
 // equal choices, so every process of a run may call it. Its error says which flags exclude each other.
 func (c *Catalog) Choose(r Run) (Choice, error) {
+	if r.Problem.FixedPoint != nil {
+		return Choice{Name: problem.FixedPoint, Why: "the problem is an iteration of its own"}, nil
+	}
 	e := estimateWork(r.Problem, r.Tolerance)
 	ranked, err := r.given()
 	if err == nil && ranked == nil {
@@ -134,7 +137,7 @@ func Unused(given []string, m problem.MethodConfig) error {
 	case problem.Schwarz:
 		local := cmp.Or(m.Local, problem.Multigrid)
 		of, name = append(of, local), m.Name+" with "+local
-	case problem.Richardson, problem.SOR, problem.Multigrid:
+	case problem.Richardson, problem.SOR, problem.Multigrid, problem.FixedPoint:
 	default:
 		return nil
 	}
@@ -144,6 +147,9 @@ func Unused(given []string, m problem.MethodConfig) error {
 			continue
 		}
 		instead := "--method " + owner
+		if m.Name == problem.FixedPoint {
+			return fmt.Errorf("--%s is for method %s, and the problem is an iteration of its own: leave it out", f, owner)
+		}
 		if m.Name == problem.Schwarz && owner != problem.Richardson {
 			instead = "--local " + owner
 		}

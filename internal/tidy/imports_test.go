@@ -86,6 +86,7 @@ func table() []row {
 		{pkg: "solver/multilevel", core: true, may: []string{
 			"internal/kernel", "solver/iterate", "solver/method", "solver/problem",
 		}},
+		{pkg: "solver/fixedpoint", core: true, may: []string{"solver/iterate", "solver/problem"}},
 		{pkg: "solver/schwarz", core: true, may: []string{
 			"internal/kernel", "solver/iterate", "solver/method", "solver/problem",
 		}},
@@ -104,7 +105,7 @@ func table() []row {
 		}},
 		{pkg: "solver", may: []string{"ether", "internal/kernel", "microproto/...", "p2psap/...", "solver/..."}},
 		{pkg: "problems", core: true, may: []string{
-			"internal/spelling", "problems/option", "solver/problem", "internal/kernel", gonum,
+			"internal/spelling", "problems/option", "solver/iterate", "solver/problem", "internal/kernel", gonum,
 		}},
 		{pkg: "problems/option", core: true, may: []string{
 			"solver/iterate", "solver/multilevel", "solver/problem", gonum,

@@ -100,16 +100,22 @@ func (s *Spec) describeBuiltin(d *Description) {
 	d.Parameters = b.Parameters
 	d.Equation = "u ≥ φ, −Δu ≥ f, complementary"
 	p, err := b.Make(smallest(b.Dimension))
+	if b.Iteration {
+		d.Equation = "x = F(x)"
+	}
 	if err == nil && p.Evolution != nil {
 		d.Equation = "u ≥ φ, u_t − κΔu ≥ f, complementary"
 	}
 	d.Entries = []Entry{{"summary", b.Summary}, {"reference", b.Reference}}
+	if b.Reference == "" {
+		d.Entries = d.Entries[:1]
+	}
 	for _, p := range b.Parameters {
 		d.Entries = append(d.Entries, Entry{p.Name, b.Text(p) + ": " + p.Summary})
 	}
 	if o := b.Option(); o != nil {
 		describeOption(d, o)
-	} else if err == nil {
+	} else if err == nil && !b.Iteration {
 		d.setDomain(p.Lo, p.Hi)
 	}
 }
@@ -129,12 +135,16 @@ func (d Description) String() string {
 	for a, ends := range d.Domain {
 		axes = append(axes, fmt.Sprintf("%g < %c < %g", ends[0], "xyz"[a], ends[1]))
 	}
-	line("domain", strings.Join(axes, ", "))
-	line("find u", d.Equation)
+	if len(axes) > 0 {
+		line("domain", strings.Join(axes, ", "))
+		line("find u", d.Equation)
+	} else {
+		line("find x", d.Equation)
+	}
 	for _, e := range d.Entries {
 		line(e.Key, e.Text)
 	}
-	if !d.HasExact {
+	if !d.HasExact && len(axes) > 0 {
 		line("exact", "not known: max_error is not reported")
 	}
 	line("fingerprint", d.Fingerprint[:min(16, len(d.Fingerprint))])

@@ -165,6 +165,9 @@ func (s *Spec) Dimension() int {
 	return s.document.dimension
 }
 
+// Iteration reports whether the problem is an iteration, whose grid is that of its unknowns.
+func (s *Spec) Iteration() bool { return s.builtin != nil && s.builtin.Iteration }
+
 // Option returns the contract of an American option, and nil for other problems.
 func (s *Spec) Option() *option.Option {
 	if s.builtin != nil {

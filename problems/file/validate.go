@@ -33,6 +33,9 @@ func (e *ValueError) Error() string { return e.Key + ": " + e.Reason }
 // A nonstationary problem is checked in its first, middle and last step. Invalid values in other steps are
 // detected during the run.
 func (s *Spec) Validate(p *problem.Problem) error {
+	if p.FixedPoint != nil {
+		return checkStart(p)
+	}
 	if p.Evolution == nil {
 		if err := s.validate(p, ""); err != nil {
 			return err
@@ -46,6 +49,18 @@ func (s *Spec) Validate(p *problem.Problem) error {
 		}
 	}
 	return s.checkReaction(p)
+}
+
+// checkStart refuses an iteration whose starting values are not finite.
+func checkStart(p *problem.Problem) error {
+	x := make([]float64, p.Points())
+	if err := p.FixedPoint.Start(x); err != nil {
+		return fmt.Errorf("iteration %s: %w", p.Name, err)
+	}
+	if i := slices.IndexFunc(x, func(v float64) bool { return !kernel.Finite(v) }); i >= 0 {
+		return fmt.Errorf("iteration %s: starting value %d is %v; it must be finite", p.Name, i, x[i])
+	}
+	return nil
 }
 
 // checkReaction refuses a negative reaction for which A is not proved to be an M-matrix.

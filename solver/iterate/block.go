@@ -47,9 +47,10 @@ type Neighbour struct {
 // bytes returns the length of a halo. It is the same in both directions because the slots of a session are.
 func (n *Neighbour) bytes() int { return 8 * max(len(n.Send), len(n.Receive)) }
 
-// blockPeer is the Peer of a Block.
-type blockPeer struct {
+// BlockPeer is the Peer of a Block. NewPeer and FixedPoint.NewPeer make one.
+type BlockPeer struct {
 	Coordination
+	first      int // of the block's unknowns, in a FixedPoint
 	block      Block
 	neighbours []Neighbour // of Halos, in the same order
 
@@ -62,6 +63,9 @@ type blockPeer struct {
 	measures bool
 	sent     int // halos sent
 	squares  kernel.Sum
+	measured []float64 // the vector that was measured last
+
+	referenceKnown bool // Reference is that of the iteration's starting vector
 }
 
 type phase int
@@ -80,10 +84,18 @@ func NewPeer(c Config, b Block) (Peer, error) {
 	if b == nil {
 		return nil, errors.New("iterate: no block")
 	}
+	w, err := newBlockPeer(c, b)
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func newBlockPeer(c Config, b Block) (*BlockPeer, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	w := &blockPeer{
+	w := &BlockPeer{
 		Coordination: Coordination{
 			Config: c, Tree: heapTree(c.Rank, c.Peers), Checks: NewCheckInterval(c.CheckEvery, c.Lag, c.MaxSweeps),
 		},
@@ -98,15 +110,7 @@ func NewPeer(c Config, b Block) (Peer, error) {
 		return nil, err
 	}
 	w.Source = w
-	for _, q := range w.neighbours {
-		w.Halos = append(w.Halos, NewChannel(q.Rank, q.bytes(), c.Scheme.Between(c.Rank, q.Rank)))
-	}
-	w.Channels = slices.Clone(w.Halos)
-	for _, q := range w.Tree.edges() {
-		if findChannel(w.Channels, q) == nil {
-			w.Channels = append(w.Channels, NewChannel(q, 0, c.Scheme.Between(c.Rank, q)))
-		}
-	}
+	w.connect()
 	w.x, w.next, w.ghosts = make([]float64, n), make([]float64, n), make([]float64, ghosts)
 	b.Start(w.x)
 	if i := slices.IndexFunc(w.x, func(v float64) bool { return !kernel.Finite(v) }); i >= 0 {
@@ -117,6 +121,20 @@ func NewPeer(c Config, b Block) (Peer, error) {
 	}
 	w.Rule = NewTerminationRule(&w.Coordination)
 	return w, nil
+}
+
+// connect makes the channels to the neighbours and along the tree.
+func (w *BlockPeer) connect() {
+	c := &w.Config
+	for _, q := range w.neighbours {
+		w.Halos = append(w.Halos, NewChannel(q.Rank, q.bytes(), c.Scheme.Between(c.Rank, q.Rank)))
+	}
+	w.Channels = slices.Clone(w.Halos)
+	for _, q := range w.Tree.edges() {
+		if findChannel(w.Channels, q) == nil {
+			w.Channels = append(w.Channels, NewChannel(q, 0, c.Scheme.Between(c.Rank, q)))
+		}
+	}
 }
 
 // check returns an error for settings that no run can have, and sets defaults.
@@ -143,7 +161,7 @@ func (c *Config) check() error {
 }
 
 // checkNeighbours returns the number of ghosts, and an error for invalid neighbours.
-func (w *blockPeer) checkNeighbours(values int) (ghosts int, err error) {
+func (w *BlockPeer) checkNeighbours(values int) (ghosts int, err error) {
 	taken := map[int]bool{}
 	for i, q := range w.neighbours {
 		same := func(p Neighbour) bool { return p.Rank == q.Rank }
@@ -191,7 +209,7 @@ func heapTree(r Rank, peers int) Tree {
 }
 
 // Next returns the next operation; see Peer.
-func (w *blockPeer) Next(now time.Duration) Op {
+func (w *BlockPeer) Next(now time.Duration) Op {
 	w.Now = now
 	for {
 		if op, ok := w.Pending(); ok {
@@ -232,7 +250,7 @@ func (w *blockPeer) Next(now time.Duration) Op {
 }
 
 // proceed returns the next operation of the phase.
-func (w *blockPeer) proceed(now time.Duration) (Op, bool) {
+func (w *BlockPeer) proceed(now time.Duration) (Op, bool) {
 	switch w.phase {
 	case phaseIdle:
 		return Op{}, false
@@ -259,7 +277,7 @@ func (w *blockPeer) proceed(now time.Duration) (Op, bool) {
 }
 
 // Relax carries out an OpRelax; see Peer.
-func (w *blockPeer) Relax(op Op) {
+func (w *BlockPeer) Relax(op Op) {
 	if op.Kind != OpRelax || op.Part != int(w.phase) {
 		return
 	}
@@ -269,7 +287,7 @@ func (w *blockPeer) Relax(op Op) {
 		w.block.Relax(w.next, w.x, w.ghosts)
 		w.phase = phaseSend
 		if w.measures {
-			w.squares = distance(w.x, w.next)
+			w.squares, w.measured = distance(w.x, w.next), w.x
 		}
 	case phaseMeasure:
 		w.readHalos()
@@ -283,7 +301,7 @@ func (w *blockPeer) Relax(op Op) {
 }
 
 // readHalos copies the newest readable halos to the ghosts. Later arrivals are read by the next sweep.
-func (w *blockPeer) readHalos() {
+func (w *BlockPeer) readHalos() {
 	for i, c := range w.Halos {
 		if s := c.Pick(w.Iterate); s != nil {
 			w.unpack(i, s.Data)
@@ -292,21 +310,21 @@ func (w *blockPeer) readHalos() {
 }
 
 // measure measures the residual of x with the ghosts.
-func (w *blockPeer) measure(x []float64) {
+func (w *BlockPeer) measure(x []float64) {
 	if w.imageOfX == nil {
 		w.imageOfX = make([]float64, len(x))
 	}
 	w.block.Relax(w.imageOfX, x, w.ghosts)
 	squares := distance(x, w.imageOfX)
-	w.phase = phaseIdle
-	if w.Iterate == 0 {
+	w.phase, w.measured = phaseIdle, x
+	if w.Iterate == 0 && !w.referenceKnown {
 		w.Reference = squares // of the starting vector
 	}
 	w.Rule.Measured(&squares)
 }
 
 // finish makes the next iterate the current one.
-func (w *blockPeer) finish() {
+func (w *BlockPeer) finish() {
 	w.x, w.next = w.next, w.x
 	w.Iterate++
 	w.phase = phaseIdle
@@ -327,7 +345,7 @@ func distance(x, y []float64) kernel.Sum {
 }
 
 // Pack writes the halo of an OpSend; see Peer.
-func (w *blockPeer) Pack(op Op, dst []byte) {
+func (w *BlockPeer) Pack(op Op, dst []byte) {
 	i := slices.IndexFunc(w.Halos, func(c *Channel) bool { return c.Rank == op.To })
 	if i < 0 || op.Kind != OpSend {
 		return
@@ -339,7 +357,7 @@ func (w *blockPeer) Pack(op Op, dst []byte) {
 	w.pack(i, dst, src)
 }
 
-func (w *blockPeer) pack(i int, dst []byte, src []float64) {
+func (w *BlockPeer) pack(i int, dst []byte, src []float64) {
 	for _, at := range w.neighbours[i].Send {
 		binary.LittleEndian.PutUint64(dst, math.Float64bits(src[at]))
 		dst = dst[8:]
@@ -347,7 +365,7 @@ func (w *blockPeer) pack(i int, dst []byte, src []float64) {
 	clear(dst)
 }
 
-func (w *blockPeer) unpack(i int, pieces [][]byte) {
+func (w *BlockPeer) unpack(i int, pieces [][]byte) {
 	positions := w.neighbours[i].Receive
 	for _, data := range pieces {
 		n := min(len(positions), len(data)/8)
@@ -359,10 +377,10 @@ func (w *blockPeer) unpack(i int, pieces [][]byte) {
 	}
 }
 
-func (w *blockPeer) sweeping() bool { return w.phase == phaseRelax || w.phase == phaseSend }
+func (w *BlockPeer) sweeping() bool { return w.phase == phaseRelax || w.phase == phaseSend }
 
 // Halo passes in a halo; see Peer.
-func (w *blockPeer) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data ...[]byte) error {
+func (w *BlockPeer) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data ...[]byte) error {
 	c, s, err := w.HaloFrom(q, label, data, w.sweeping())
 	if c == nil {
 		return err
@@ -371,40 +389,44 @@ func (w *blockPeer) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data
 }
 
 // Capture implements SnapshotSource.
-func (w *blockPeer) Capture() {
+func (w *BlockPeer) Capture() {
 	w.capturedX = append(w.capturedX[:0], w.x...)
 	w.CapturedAt = w.Iterate
 }
 
 // Release implements SnapshotSource. The next Capture overwrites the captured values.
-func (w *blockPeer) Release() {}
+func (w *BlockPeer) Release() {}
 
 // PackCaptured implements SnapshotSource.
-func (w *blockPeer) PackCaptured(i int, dst []byte) {
+func (w *BlockPeer) PackCaptured(i int, dst []byte) {
 	if i < len(w.neighbours) {
 		w.pack(i, dst, w.capturedX)
 	}
 }
 
 // Halt implements SnapshotSource: a sweep in progress is finished.
-func (w *blockPeer) Halt() Iteration {
+func (w *BlockPeer) Halt() Iteration {
 	if w.sweeping() {
 		return w.Iterate + 1
 	}
 	return w.Iterate
 }
 
-// Magnitudes implements SnapshotSource. A Block has no magnitudes, so stagnation is not detected: the tolerance
-// must be above the rounding errors.
-func (w *blockPeer) Magnitudes() kernel.Sum { return kernel.Sum{} }
+// Magnitudes implements SnapshotSource. A residual far below the rounding of the values themselves cannot be reached.
+func (w *BlockPeer) Magnitudes() (s kernel.Sum) {
+	for _, v := range w.measured {
+		s.Add(v * v)
+	}
+	return s
+}
 
 // Receive implements SnapshotSource.
-func (w *blockPeer) Receive(_ *Channel, m *Message) error {
+func (w *BlockPeer) Receive(_ *Channel, m *Message) error {
 	return fmt.Errorf("message kind %d, which only methods of obstacle problems use", m.Kind)
 }
 
 // Solution writes the agreed values of the block after OpDone, the newest iterate before.
-func (w *blockPeer) Solution(dst []float64) {
+func (w *BlockPeer) Solution(dst []float64) {
 	src := w.x
 	if w.Done && !w.Config.Scheme.Lockstep() && w.capturedX != nil {
 		src = w.capturedX
@@ -412,8 +434,22 @@ func (w *blockPeer) Solution(dst []float64) {
 	copy(dst, src)
 }
 
+// Box returns the unknowns of the block in a FixedPoint, as points of a line.
+func (w *BlockPeer) Box() kernel.Box {
+	return kernel.Box{Lo: [3]int{w.first, 0, 0}, Hi: [3]int{w.first + w.block.Values(), 1, 1}}
+}
+
+// Values writes the newest complete iterate of a part of the box to dst. Between OpKeep and the next call of Next, another
+// goroutine may call it.
+func (w *BlockPeer) Values(dst []float64, part kernel.Box) {
+	copy(dst, w.x[part.Lo[0]-w.first:part.Hi[0]-w.first])
+}
+
+// Describe returns no parameters: a Block has those of its user.
+func (w *BlockPeer) Describe() string { return "" }
+
 // Links returns the links to the neighbours and to the adjacent peers in the tree.
-func (w *blockPeer) Links() []Link {
+func (w *BlockPeer) Links() []Link {
 	var out []Link
 	for _, c := range w.Channels {
 		l := Link{Rank: c.Rank, Agreement: AgreementBytes(c.Bytes), Asynchronous: c.Scheme.Asynchronous()}

@@ -2,6 +2,7 @@ package iterate
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
@@ -21,36 +22,42 @@ func Halo(b Block, to Rank, x []float64) (values []float64) {
 }
 
 // Repair computes the values of a block whose peer was lost from the values around it. It relaxes the block, from its
-// starting values, with fixed ghosts, until ‖x − F(x)‖₂ of the block is at most tolerance or it has made that many
-// sweeps. halos has the Halo of every neighbour of which the block reads values, by rank. For a neighbour that was lost
-// as well, pass the halo of its starting values, or of its values if it was repaired before.
+// starting values, with fixed ghosts, until ‖x − F(x)‖₂ of the block is at most tolerance times that of the starting values,
+// it has made that many sweeps, or stop, if it is not nil, reports true. halos has the Halo of every neighbour of which the block
+// reads values, by rank. For a neighbour that was lost as well, pass the halo of its starting values, or of its values if it
+// was repaired before. residual is the last ‖x − F(x)‖₂ relative to that of the starting values.
 //
 // If F is a contraction in a weighted maximum norm, the weighted error of the result is at most that of the halos or,
 // after too few sweeps, of the starting values: the loss does not raise the error of the run. Otherwise Repair may
 // diverge; then it returns an error.
-func Repair(b Block, halos map[Rank][]float64, tolerance float64, most Iteration) (
-	x []float64, sweeps Iteration, err error,
+func Repair(b Block, halos map[Rank][]float64, tolerance float64, most Iteration, stop func() bool) (
+	x []float64, sweeps Iteration, residual float64, err error,
 ) {
 	ghosts, err := ghostsOf(b, halos)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, math.NaN(), err
 	}
 	x, next := make([]float64, b.Values()), make([]float64, b.Values())
 	b.Start(x)
-	for sweeps < most {
+	reference := math.NaN()
+	for residual = 1; sweeps < most && (stop == nil || !stop()); {
 		b.Relax(next, x, ghosts)
 		squares := distance(x, next)
 		norm := Norm(&squares)
+		if sweeps == 0 {
+			reference = norm
+		}
 		x, next = next, x
-		switch sweeps++; {
+		sweeps++
+		switch residual = Relative(norm, reference); {
 		case !kernel.Finite(norm):
-			return nil, sweeps, fmt.Errorf("iterate: the block diverges with fixed ghosts: ‖x − F(x)‖₂ is %v after %d sweeps",
-				norm, sweeps)
-		case norm <= tolerance:
-			return x, sweeps, nil
+			return nil, sweeps, residual, fmt.Errorf(
+				"iterate: the block diverges with fixed ghosts: ‖x − F(x)‖₂ is %v after %d sweeps", norm, sweeps)
+		case residual <= tolerance:
+			return x, sweeps, residual, nil
 		}
 	}
-	return x, sweeps, nil
+	return x, sweeps, residual, nil
 }
 
 // ghostsOf returns the ghosts of a block for the halos of its neighbours.
@@ -76,7 +83,7 @@ func ghostsOf(b Block, halos map[Rank][]float64) (ghosts []float64, err error) {
 
 // StartFrom returns a block like b with other starting values: those of x, which it keeps. A run goes on with them
 // after the loss of a peer. Relative residuals then refer to the residual of these values, unless Config.Reference
-// returns something else.
+// returns something else; a peer of FixedPoint.NewPeer has those of its iteration.
 func StartFrom(b Block, x []float64) Block { return startFrom{b, x} }
 
 type startFrom struct {

@@ -51,7 +51,7 @@ func (l line) Relax(next, x, ghosts []float64) {
 // solve returns the fixed point on all points: that of one block.
 func (l line) solve(t *testing.T) []float64 {
 	l.bounds, l.rank = []int{0, len(l.b)}, 0
-	x, _, err := iterate.Repair(l, nil, 0, 10_000)
+	x, _, _, err := iterate.Repair(l, nil, 0, 10_000, nil)
 	require.NoError(t, err)
 	return x
 }
@@ -89,7 +89,7 @@ func TestRepairedBlockIsNoWorseThanItsHalos(t *testing.T) {
 				other.rank = q
 				halos[iterate.Rank(q)] = iterate.Halo(other, iterate.Rank(rank), values)
 			}
-			x, sweeps, err := iterate.Repair(l, halos, 1e-12, 10_000)
+			x, sweeps, _, err := iterate.Repair(l, halos, 1e-12, 10_000, nil)
 			require.NoError(t, err)
 			require.Less(t, sweeps, iterate.Iteration(10_000))
 			require.Positive(t, distance(x, own))
@@ -103,14 +103,14 @@ func TestRepairFromExactValues(t *testing.T) {
 	l := drawLine(rand.New(rand.NewPCG(3, 4)), 2.1, 1)
 	want := l.solve(t)
 	halos := map[iterate.Rank][]float64{0: {want[3]}, 2: {want[9]}}
-	x, _, err := iterate.Repair(l, halos, 1e-14, 10_000)
+	x, _, _, err := iterate.Repair(l, halos, 1e-14, 10_000, nil)
 	require.NoError(t, err)
 	require.InDeltaSlice(t, want[4:9], x, 1e-12)
 	start := make([]float64, 5)
 	l.Start(start)
 	before := distance(start, want[4:9])
 	for most := range iterate.Iteration(20) {
-		x, sweeps, err := iterate.Repair(l, halos, 0, most)
+		x, sweeps, _, err := iterate.Repair(l, halos, 0, most, nil)
 		require.NoError(t, err)
 		require.Equal(t, most, sweeps)
 		require.LessOrEqual(t, distance(x, want[4:9]), before)
@@ -125,11 +125,11 @@ func TestUnusableHalos(t *testing.T) {
 		"from rank 2 is NaN":              {0: {1}, 2: {math.NaN()}},
 		"value 0 of the halo from rank 0": {0: {math.Inf(-1)}, 2: {1}},
 	} {
-		_, _, err := iterate.Repair(l, halos, 1e-6, 10)
+		_, _, _, err := iterate.Repair(l, halos, 1e-6, 10, nil)
 		require.ErrorContains(t, err, name)
 	}
 	l.c = 0.1 // no contraction
-	_, _, err := iterate.Repair(l, map[iterate.Rank][]float64{0: {1}, 2: {1}}, 1e-6, 10_000)
+	_, _, _, err := iterate.Repair(l, map[iterate.Rank][]float64{0: {1}, 2: {1}}, 1e-6, 10_000, nil)
 	require.ErrorContains(t, err, "the block diverges with fixed ghosts")
 }
 

@@ -18,6 +18,8 @@ const (
 	Multigrid  = "multigrid"  // projected multigrid on the whole grid
 	// restricted additive Schwarz: every peer solves on its own overlapping box
 	Schwarz = "schwarz"
+	// the iteration of Problem.FixedPoint, which every other method refuses
+	FixedPoint = "fixed-point"
 )
 
 // MethodConfig selects a method and its parameters. The zero value selects projected Richardson.

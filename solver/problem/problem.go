@@ -1,6 +1,10 @@
 package problem
 
-import "math"
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/solver/iterate"
+)
 
 // Point is a point of the domain: x, y, z. Unused axes of a 1-D or 2-D problem are 0.
 type Point [3]float64
@@ -54,6 +58,10 @@ type Problem struct {
 	// Upwind uses one-sided differences for the velocity where the cell Péclet number |b|·h/κ is above 2, so that
 	// A remains an M-matrix. Otherwise central differences are used everywhere (see Warnings).
 	Upwind bool
+
+	// FixedPoint makes the problem an iteration x ← F(x), not an obstacle problem: the points of the grid are its unknowns,
+	// as FromFixedPoint arranges them. The functions and coefficients above then have no meaning.
+	FixedPoint *iterate.FixedPoint
 
 	SteadyObstacles bool // time step whose obstacles equal those of every other step
 
@@ -109,6 +117,11 @@ func (p *Problem) Nearest(q Point) [3]int {
 // Start sets a box of u, [z][y][x] of the whole grid, to the starting iterate: initial, or that of the problem if initial
 // is nil.
 func (p *Problem) Start(u, initial []float64, b Box) {
+	if p.FixedPoint != nil && initial == nil {
+		if initial = make([]float64, p.Points()); p.FixedPoint.Start(initial) != nil {
+			clear(initial) // the error of the division was found when the run began
+		}
+	}
 	for _, idx := range b.Each {
 		at := p.Dense(idx)
 		if initial != nil {

@@ -98,6 +98,9 @@ func (p *Problem) InRange() (*Problem, Units, error) {
 	if err := p.ValidateStatement(); err != nil {
 		return nil, none, err
 	}
+	if p.FixedPoint != nil {
+		return p, none, nil // its values have units of its own
+	}
 	m := p.magnitude(samplesPerAxis[p.Dimension])
 	if !m.inRange() {
 		m = p.magnitude(p.scanPointsPerAxis())

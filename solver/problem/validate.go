@@ -92,6 +92,9 @@ func (p *Problem) ValidateStatement() error {
 	if f := p.Source; f.Constant() && !kernel.Finite(f.Value) {
 		return p.Errorf("the source is %v; it must be finite", f.Value)
 	}
+	if p.FixedPoint != nil {
+		return p.checkFixedPoint()
+	}
 	if p.Evolution != nil {
 		return p.Evolution.check(p)
 	}
@@ -160,6 +163,8 @@ func (p *Problem) DivergenceAdvice(m *MethodConfig) string {
 		return peclet > 2
 	})
 	switch {
+	case p.FixedPoint != nil:
+		return "F may be no contraction, which every scheme needs; check the iteration, or damp it"
 	case central:
 		return "central differences lose the M-matrix where the cell Péclet number is above 2: use upwind differences " +
 			"(upwind: true in the problem file, or no such line) or a finer grid (--n)"

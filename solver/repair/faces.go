@@ -10,8 +10,11 @@ import (
 
 // Shell returns the points of a survivor's box that share a face of the grid with a point of a lost box, as
 // disjoint boxes. Their order does not depend on the order of lost. The lost boxes are disjoint, and box is
-// disjoint from them.
-func Shell(lost []problem.Box, box problem.Box) (shell []problem.Box) {
+// disjoint from them. A lost block of an iteration may read any value of others: Shell then returns the box.
+func Shell(p *problem.Problem, lost []problem.Box, box problem.Box) (shell []problem.Box) {
+	if p.FixedPoint != nil {
+		return []problem.Box{box}
+	}
 	lost = slices.SortedFunc(slices.Values(lost), func(a, b problem.Box) int {
 		return slices.Compare([]int{a.Lo[2], a.Lo[1], a.Lo[0]}, []int{b.Lo[2], b.Lo[1], b.Lo[0]})
 	})
@@ -69,8 +72,8 @@ func difference(b, o problem.Box) (parts []problem.Box) {
 
 // Pack returns the values of a survivor at the points of Shell, for Faces.Add. u holds the values of its box,
 // [z][y][x].
-func Pack(lost []problem.Box, box problem.Box, u []float64) (values []float64) {
-	for _, b := range Shell(lost, box) {
+func Pack(p *problem.Problem, lost []problem.Box, box problem.Box, u []float64) (values []float64) {
+	for _, b := range Shell(p, lost, box) {
 		values = append(values, extract(box, u, b)...)
 	}
 	return values
@@ -106,17 +109,18 @@ func rows(box, part problem.Box, f func(row, at, n int)) {
 
 // Faces holds the values that survivors hold next to lost boxes. Its memory is that of these values.
 type Faces struct {
+	of     *problem.Problem
 	lost   []problem.Box
 	boxes  []problem.Box
 	values [][]float64 // by box
 }
 
 // NewFaces returns an empty Faces for lost boxes, which are disjoint.
-func NewFaces(lost []problem.Box) *Faces { return &Faces{lost: lost} }
+func NewFaces(p *problem.Problem, lost []problem.Box) *Faces { return &Faces{of: p, lost: lost} }
 
 // Add adds the values that a survivor with this box has packed. It does not keep values.
 func (f *Faces) Add(box problem.Box, values []float64) error {
-	shell := Shell(f.lost, box)
+	shell := Shell(f.of, f.lost, box)
 	points := 0
 	for _, b := range shell {
 		points += b.Points()

@@ -31,10 +31,10 @@ func beside(boxes []problem.Box, at [3]int) bool {
 // that of the lost boxes.
 func TestShell(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		_, part := anyRun(t)
+		p, part := anyRun(t)
 		lost, held := split(t, part)
 		for _, box := range held {
-			shell, seen := repair.Shell(lost, box), map[[3]int]bool{}
+			shell, seen := repair.Shell(p, lost, box), map[[3]int]bool{}
 			for _, b := range shell {
 				require.False(t, b.Empty())
 				for _, idx := range b.Each {
@@ -47,7 +47,7 @@ func TestShell(t *testing.T) {
 				delete(seen, idx)
 			}
 			require.Empty(t, seen, "points outside the box")
-			require.Equal(t, shell, repair.Shell(rapid.Permutation(lost).Draw(t, "order"), box))
+			require.Equal(t, shell, repair.Shell(p, rapid.Permutation(lost).Draw(t, "order"), box))
 		}
 	})
 }
@@ -76,7 +76,7 @@ func TestFaces(t *testing.T) {
 
 func TestFacesRefuse(t *testing.T) {
 	lost, box := []problem.Box{{Hi: [3]int{2, 2, 1}}}, problem.Box{Lo: [3]int{2, 0, 0}, Hi: [3]int{4, 2, 1}}
-	f := repair.NewFaces(lost)
+	f := repair.NewFaces(&problem.Problem{}, lost)
 	require.ErrorContains(t, f.Add(box, make([]float64, 3)), "there must be 2")
 	require.ErrorContains(t, f.Add(box, []float64{0, math.Inf(1)}), "value 1 of box")
 	require.ErrorContains(t, f.Add(box, []float64{math.NaN(), 0}), "must be finite")
@@ -93,7 +93,7 @@ func TestFacesRefuse(t *testing.T) {
 // The groups are the connected components of the lost boxes.
 func TestGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		_, part := anyRun(t)
+		p, part := anyRun(t)
 		lost, _ := split(t, part)
 		groups := repair.Groups(lost)
 		require.ElementsMatch(t, lost, slices.Concat(groups...))
@@ -102,7 +102,7 @@ func TestGroups(t *testing.T) {
 			reached := []problem.Box{g[0]}
 			for j := 0; j < len(reached); j++ {
 				for _, b := range g {
-					if !slices.Contains(reached, b) && len(repair.Shell([]problem.Box{reached[j]}, b)) > 0 {
+					if !slices.Contains(reached, b) && len(repair.Shell(p, []problem.Box{reached[j]}, b)) > 0 {
 						reached = append(reached, b)
 					}
 				}
@@ -142,7 +142,7 @@ func TestShellIsSmall(t *testing.T) {
 		if r == 13 {
 			continue
 		}
-		for _, b := range repair.Shell([]problem.Box{part.Box(13)}, part.Box(iterate.Rank(r))) {
+		for _, b := range repair.Shell(p, []problem.Box{part.Box(13)}, part.Box(iterate.Rank(r))) {
 			points += b.Points()
 		}
 	}

@@ -100,12 +100,12 @@ func (r *run) next(t require.TestingT, n *solvertest.Network, configs []problem.
 	part, missing := repair.Recut(configs[0].Partition, held)
 	require.NoError(t, part.Validate(p.N))
 	holes := slices.DeleteFunc(slices.Clone(missing), problem.Box.Empty)
-	f, own := repair.NewFaces(holes), make([][]float64, len(configs))
+	f, own := repair.NewFaces(p, holes), make([][]float64, len(configs))
 	for i, q := range n.Peers {
 		if !held[i].Empty() {
 			own[i] = make([]float64, held[i].Points())
 			q.Solution(own[i])
-			require.NoError(t, f.Add(held[i], repair.Pack(holes, held[i], own[i])))
+			require.NoError(t, f.Add(held[i], repair.Pack(p, holes, held[i], own[i])))
 		}
 	}
 	repaired := make([][]float64, len(configs))

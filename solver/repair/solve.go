@@ -27,7 +27,9 @@ const (
 // Hole describes a group of lost boxes and the values around it.
 type Hole struct {
 	Problem *problem.Problem // stationary
-	Boxes   []problem.Box    // lost; disjoint, and one of Groups
+	// Partition is that of the run. It is needed for an iteration, whose Boxes are parts of it.
+	Partition problem.Partition
+	Boxes     []problem.Box // lost; disjoint, and one of Groups
 	// Value returns the value at a grid index (1-based) outside the boxes and inside the domain, and whether it is
 	// known. Where it is not, the starting value is used. It may be called from several goroutines at once.
 	Value func(idx [3]int) (v float64, known bool)
@@ -79,6 +81,9 @@ func (r *Repaired) Values(part problem.Box) []float64 {
 func Solve(h Hole) (Repaired, error) {
 	if len(h.Boxes) == 0 || h.Problem.Evolution != nil {
 		return Repaired{}, errors.New("repair: a hole needs a box and a stationary problem; see problem.AtStep")
+	}
+	if h.Problem.FixedPoint != nil {
+		return h.relax()
 	}
 	out := Repaired{Residual: math.NaN(), ErrorBound: math.NaN()}
 	out.Box, out.Points = enclosing(h.Boxes)
@@ -191,7 +196,7 @@ func (h *Hole) value(idx [3]int) float64 {
 func (h *Hole) refuse() {
 	h.refused = map[[3]int]float64{}
 	p := h.Problem
-	for _, layer := range Shell(h.Boxes, problem.Box{Hi: p.N}) {
+	for _, layer := range Shell(p, h.Boxes, problem.Box{Hi: p.N}) {
 		for _, idx := range layer.Each {
 			if contains(h.Boxes, idx) {
 				continue

@@ -71,9 +71,9 @@ func anyRun(t *rapid.T) (*problem.Problem, problem.Partition) {
 
 // faces returns what the survivors send of u.
 func faces(t require.TestingT, p *problem.Problem, u []float64, lost, held []problem.Box) *repair.Faces {
-	f := repair.NewFaces(lost)
+	f := repair.NewFaces(p, lost)
 	for _, b := range held {
-		require.NoError(t, f.Add(b, repair.Pack(lost, b, valuesOf(p, u, b))))
+		require.NoError(t, f.Add(b, repair.Pack(p, lost, b, valuesOf(p, u, b))))
 	}
 	return f
 }
@@ -81,7 +81,7 @@ func faces(t require.TestingT, p *problem.Problem, u []float64, lost, held []pro
 // furthestFace returns the largest distance of the values around boxes from exact. Unknown ones are those of start.
 func furthestFace(p *problem.Problem, f *repair.Faces, boxes []problem.Box, start, exact []float64) float64 {
 	worst, whole := 0.0, problem.Box{Hi: p.N}
-	for _, b := range repair.Shell(boxes, whole) {
+	for _, b := range repair.Shell(p, boxes, whole) {
 		for _, idx := range b.Each {
 			v, known := f.Value(idx)
 			inside := slices.ContainsFunc(boxes, func(o problem.Box) bool {

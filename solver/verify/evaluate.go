@@ -45,6 +45,9 @@ func Measure(p *problem.Problem, u []float64, e problem.Executor) (Evaluation, e
 }
 
 func evaluateWhole(p *problem.Problem, u []float64, quick bool, e problem.Executor) (Evaluation, error) {
+	if p.FixedPoint != nil {
+		return evaluateFixedPoint(p, u)
+	}
 	p, in, err := p.InRange()
 	if err != nil {
 		return Evaluation{}, err

@@ -54,7 +54,7 @@ func (r *shell) fillOne(hole []problem.Box, e problem.Executor, stop func() bool
 	begin := time.Now()
 	p := r.Problem
 	h := repair.Hole{
-		Problem: p, Boxes: hole, New: solver.New, Executor: e, Tolerance: r.Tolerance, Stop: stop,
+		Problem: p, Partition: r.Partition, Boxes: hole, New: solver.New, Executor: e, Tolerance: r.Tolerance, Stop: stop,
 		Value: func(idx [3]int) (float64, bool) { return r.vector()[p.Dense(idx)], true },
 	}
 	if r.Initial != nil {

@@ -395,7 +395,7 @@ func (r *run) receiveFaces(m *member, number int, values []float64) {
 		r.nextEpoch()
 		return
 	}
-	if err := repair.NewFaces(r.unvalued).Add(r.heldBy(m), values); err != nil {
+	if err := repair.NewFaces(r.Problem, r.unvalued).Add(r.heldBy(m), values); err != nil {
 		r.add(disconnect{m})
 		r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s sent values that no block can be repaired from: %v", m, err)})
 		return

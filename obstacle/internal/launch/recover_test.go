@@ -74,7 +74,7 @@ func lossBeginsAnEpoch(t *testing.T, done bool) {
 	}
 	all[1].conn.Close()
 	require.Equal(t, rendezvous.Epoch{Epoch: 1, Lost: []int{1}}, s.expect(rendezvous.KindEpoch))
-	c := rendezvous.Capture{Number: -1, Boxes: repair.Shell([]problem.Box{all[1].box}, s.box)}
+	c := rendezvous.Capture{Number: -1, Boxes: repair.Shell(r.plan.Problem, []problem.Box{all[1].box}, s.box)}
 	first := s.expectOne(rendezvous.KindCapture, rendezvous.KindHost)
 	second := s.expectOne(rendezvous.KindCapture, rendezvous.KindHost)
 	require.ElementsMatch(t, []rendezvous.Message{c, rendezvous.Host{Rank: 1}}, []rendezvous.Message{first, second})

@@ -50,7 +50,7 @@ func (r *run) askForFaces() {
 		if !m.valued {
 			continue
 		}
-		if shell := repair.Shell(r.unvalued, r.heldBy(m)); len(shell) > 0 {
+		if shell := repair.Shell(r.Problem, r.unvalued, r.heldBy(m)); len(shell) > 0 {
 			r.faces = append(r.faces, m)
 			r.send(m, rendezvous.Capture{Number: -r.epoch, Boxes: shell})
 		}

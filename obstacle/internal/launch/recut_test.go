@@ -34,7 +34,7 @@ func TestBoxesAfterPlanesHaveMoved(t *testing.T) {
 	require.Equal(t, []int{0, 1, 3, 4}, r.Partition.Cuts[2])
 	hole := planes(3, 4)
 	require.Equal(t, []problem.Box{hole}, r.unvalued)
-	c := rendezvous.Capture{Number: -1, Boxes: repair.Shell([]problem.Box{hole}, planes(1, 3))}
+	c := rendezvous.Capture{Number: -1, Boxes: repair.Shell(r.Problem, []problem.Box{hole}, planes(1, 3))}
 	require.Equal(t, c, r.next(r.members[1]))
 	require.Nil(t, r.next(r.members[0]), "it has no values beside the hole")
 	require.Contains(t, r.effects, declareAnew{r.Partition}, "former declarations do not count")

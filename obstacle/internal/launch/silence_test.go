@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // watched returns a run in progress without connections.
 func watched(timeout time.Duration, peers int) *run {
 	r := &run{
-		Plan: Plan{Spec: rendezvous.Spec{PeerTimeout: timeout}, Log: zerolog.Nop()}, tick: tickEvery(timeout, 0), self: ownProcess(),
+		Plan: Plan{Problem: &problem.Problem{}, Spec: rendezvous.Spec{PeerTimeout: timeout}, Log: zerolog.Nop()}, tick: tickEvery(timeout, 0), self: ownProcess(),
 		started: true,
 	}
 	for rank := range peers {

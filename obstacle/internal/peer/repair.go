@@ -20,11 +20,11 @@ func (p *peer) repair(ctx context.Context, end *endpoint, w *work) error {
 	a := w.assign.Repair
 	u, held := p.values.held()
 	own := repair.Missing(p.box(), held)
-	faces := repair.NewFaces(a.Holes)
+	faces := repair.NewFaces(p.problem, a.Holes)
 	values := w.around
 	for _, b := range a.Around {
 		n := 0
-		for _, s := range repair.Shell(a.Holes, b) {
+		for _, s := range repair.Shell(p.problem, a.Holes, b) {
 			n += s.Points()
 		}
 		n = min(n, len(values))
@@ -47,7 +47,7 @@ func (p *peer) repair(ctx context.Context, end *endpoint, w *work) error {
 	defer pool.Close()
 	var arrays host.Arrays
 	res, err := repair.Solve(repair.Hole{
-		Problem: p.problem, Boxes: group, Value: faces.Value, New: p.Catalog.Methods.New, Executor: pool,
+		Problem: p.problem, Partition: p.cut, Boxes: group, Value: faces.Value, New: p.Catalog.Methods.New, Executor: pool,
 		Allocate: arrays.Take, Tolerance: a.Tolerance, Stop: func() bool { return ctx.Err() != nil },
 	})
 	p.arrays.Merge(&arrays)

@@ -92,7 +92,7 @@ func (p *peer) fillWork(w *work) error {
 	if a.Repair != nil {
 		points := 0
 		for _, b := range a.Repair.Around {
-			for _, s := range repair.Shell(a.Repair.Holes, b) {
+			for _, s := range repair.Shell(p.problem, a.Repair.Holes, b) {
 				points += s.Points()
 			}
 		}

@@ -50,6 +50,6 @@ func (s Suite) repair(lost iterate.Rank, x [][]float64) ([]float64, error) {
 	for r, b := range s.Blocks {
 		halos[iterate.Rank(r)] = iterate.Halo(b, lost, x[r])
 	}
-	fixed, _, err := iterate.Repair(s.Blocks[lost], halos, 0, repairSweeps)
+	fixed, _, _, err := iterate.Repair(s.Blocks[lost], halos, 0, repairSweeps, nil)
 	return fixed, err
 }
