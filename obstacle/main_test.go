@@ -20,6 +20,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/cli"
 	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/problems"
 )
 
 // asProgram is the environment variable that makes this test binary the program, so that tests run real processes,
@@ -65,6 +66,9 @@ func gated() *catalog.Set {
 		panic(err)
 	}
 	c.Methods = methods
+	if err := c.Problems.AddIteration(problems.Builtin{Name: "chain", Summary: "a line of averages"}, newChain); err != nil {
+		panic(err)
+	}
 	return c
 }
 

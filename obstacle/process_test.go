@@ -76,7 +76,7 @@ func startAs(t *testing.T, do func(f func() error) error, env []string, stdin io
 	t.Helper()
 	r := &running{t: t, done: make(chan struct{}), pids: map[int]int{}}
 	r.news = sync.NewCond(&r.mu)
-	if args[0] == "solve" && !slices.Contains(args, "--method") {
+	if args[0] == "solve" && args[1] != "chain" && !slices.Contains(args, "--method") {
 		args = append(args, "--method", problem.Richardson) // a long run of many messages
 	}
 	if !slices.Contains(args, "--log-level") {

@@ -1,30 +1,46 @@
-// Command linear solves a dense system of linear equations by Jacobi's method, its rows divided among
-// peers. One word turns the iteration from synchronous to asynchronous or hybrid; a second word,
-// simulate, runs the same blocks on a simulated cluster of two sites:
+// Command linear is the program obstacle with an iteration of its own: Jacobi's method for a dense system of linear equations. It
+// has all that the program offers for obstacle problems:
 //
-//	go run ./examples/linear [sync|async|hybrid [simulate]]
+//	go run ./examples/linear solve linear --peers 4 --scheme async
+//	go run ./examples/linear compare linear --peers 4
+//	go run ./examples/linear simulate linear --model grid-10ms --machines 4
 package main
 
 import (
-	"context"
-	"fmt"
-	"io"
+	"errors"
 	"log"
-	"math"
 	"math/rand/v2"
 	"os"
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/p2pdc/p2pdc/examples/internal/run"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/obstacle"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-const (
-	unknowns = 120
-	peers    = 4
-)
+func main() {
+	c := catalog.New()
+	if err := c.Problems.AddIteration(problems.Builtin{
+		Name: "linear", Summary: "Jacobi's method for a dense, diagonally dominant system",
+		Parameters: []problems.Parameter{{Name: "unknowns", Value: 120, Summary: "their number, 1 to 20000"}},
+	}, newJacobi); err != nil {
+		log.Fatal(err)
+	}
+	os.Exit(obstacle.Main(c))
+}
+
+// newJacobi returns the iteration x_i ← (b_i − Σ a_ij·x_j)/a_ii, j ≠ i.
+func newJacobi(v []float64) (iterate.FixedPoint, error) {
+	if v[0] < 1 || v[0] > 20000 {
+		return iterate.FixedPoint{}, errors.New("unknowns: want 1 to 20000")
+	}
+	a, b := system(int(v[0]))
+	return iterate.FixedPoint{Unknowns: int(v[0]), Block: func(cuts []int, rank iterate.Rank) (iterate.Block, error) {
+		return &rows{a: a, b: b, cuts: cuts, lo: cuts[rank], hi: cuts[rank+1]}, nil
+	}}, nil
+}
 
 // rows are the equations lo to hi−1 of a·x = b, solved for the unknowns of the same numbers. For a
 // diagonally dominant matrix Jacobi's method is a contraction in the maximum norm, so every
@@ -32,16 +48,16 @@ const (
 type rows struct {
 	a      *mat.Dense
 	b      *mat.VecDense
+	cuts   []int
 	lo, hi int
-	bounds []int // of all blocks
 }
 
 func (r *rows) Values() int { return r.hi - r.lo }
 
 // Neighbours are all other peers: a row of a dense matrix reads every unknown. Ghost j is unknown j.
 func (r *rows) Neighbours() (out []iterate.Neighbour) {
-	for q := range len(r.bounds) - 1 {
-		if lo, hi := r.bounds[q], r.bounds[q+1]; lo != r.lo {
+	for q := range len(r.cuts) - 1 {
+		if lo, hi := r.cuts[q], r.cuts[q+1]; lo != r.lo {
 			n := iterate.Neighbour{Rank: iterate.Rank(q), Send: span(0, r.Values()), Receive: span(lo, hi)}
 			out = append(out, n)
 		}
@@ -76,7 +92,7 @@ func span(lo, hi int) []int {
 }
 
 // system returns a diagonally dominant matrix and a right-hand side.
-func system() (*mat.Dense, *mat.VecDense) {
+func system(unknowns int) (*mat.Dense, *mat.VecDense) {
 	r := rand.New(rand.NewPCG(1, 2))
 	a, b := mat.NewDense(unknowns, unknowns, nil), mat.NewVecDense(unknowns, nil)
 	for i := range unknowns {
@@ -90,38 +106,4 @@ func system() (*mat.Dense, *mat.VecDense) {
 		b.SetVec(i, r.NormFloat64())
 	}
 	return a, b
-}
-
-// blocks divides the rows of a system.
-func blocks(a *mat.Dense, b *mat.VecDense) (out []iterate.Block) {
-	bounds := []int{0}
-	for q := range peers {
-		bounds = append(bounds, unknowns*(q+1)/peers)
-	}
-	for q := range peers {
-		out = append(out, &rows{a: a, b: b, lo: bounds[q], hi: bounds[q+1], bounds: bounds})
-	}
-	return out
-}
-
-func main() {
-	if err := show(context.Background(), os.Stdout, os.Args[1:]); err != nil {
-		log.Fatal(err)
-	}
-}
-
-// show solves the system and compares the answer with a direct solution.
-func show(ctx context.Context, w io.Writer, words []string) error {
-	a, b := system()
-	x, err := run.Run(ctx, w, words, solver.Iteration{Blocks: blocks(a, b), Tolerance: 1e-10})
-	if err != nil {
-		return err
-	}
-	var direct, difference mat.VecDense
-	if err := direct.SolveVec(a, b); err != nil {
-		return err
-	}
-	difference.SubVec(mat.NewVecDense(unknowns, x), &direct)
-	_, err = fmt.Fprintf(w, "largest difference from LU: %.1e\n", mat.Norm(&difference, math.Inf(1)))
-	return err
 }

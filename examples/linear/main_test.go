@@ -1,38 +1,45 @@
 package main
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
 
+	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/iterate/iteratetest"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
+const unknowns = 120
+
 func TestEverySchemeFindsTheDirectSolution(t *testing.T) {
-	for _, scheme := range []string{"sync", "async", "hybrid", "delay:2"} {
-		for _, words := range [][]string{{scheme}, {scheme, "simulate"}} {
-			var out bytes.Buffer
-			require.NoError(t, show(t.Context(), &out, words))
-			require.Contains(t, out.String(), "converged")
-			require.Regexp(t, `largest difference from LU: \d\.\de-1[0-9]`, out.String(), words)
-		}
+	f, err := newJacobi([]float64{unknowns})
+	require.NoError(t, err)
+	a, b := system(unknowns)
+	var direct mat.VecDense
+	require.NoError(t, direct.SolveVec(a, b))
+	for _, s := range []iterate.Scheme{
+		iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(2), iterate.Hybrid([]int{0, 0, 1, 1}),
+	} {
+		x, err := solver.Solve(t.Context(), problem.FromFixedPoint("linear", f), solver.Options{Peers: 4, Scheme: s, Tolerance: 1e-12})
+		require.NoError(t, err, s.Name())
+		require.InDeltaSlice(t, direct.RawVector().Data, x.U, 1e-11, s.Name())
 	}
 }
 
 func TestBlocks(t *testing.T) {
-	a, b := system()
-	require.NoError(t, iteratetest.Suite{Blocks: blocks(a, b), Tolerance: 1e-6}.Check())
+	f, err := newJacobi([]float64{unknowns})
+	require.NoError(t, err)
+	blocks, err := f.Parts([]int{0, 30, 60, 90, unknowns})
+	require.NoError(t, err)
+	require.NoError(t, iteratetest.Suite{Blocks: blocks, Tolerance: 1e-6}.Check())
 }
 
-func TestNoWordsAreSync(t *testing.T) {
-	var out bytes.Buffer
-	require.NoError(t, show(t.Context(), &out, nil))
-	require.Contains(t, out.String(), "sync over sockets: converged")
-}
-
-func TestOtherWordsAreRefused(t *testing.T) {
-	for _, words := range [][]string{{"fast"}, {"sync", "quickly"}, {"sync", "simulate", "again"}} {
-		require.Error(t, show(t.Context(), &bytes.Buffer{}, words))
+func TestSizesAreBounded(t *testing.T) {
+	for _, n := range []float64{-1, 0, 1e9} {
+		_, err := newJacobi([]float64{n})
+		require.ErrorContains(t, err, "unknowns: want 1 to 20000")
 	}
 }

@@ -2,19 +2,23 @@ package main
 
 import "github.com/p2pdc/p2pdc/solver/iterate"
 
-// line is one peer's part of the iteration x[i] ← (x[i−1] + x[i+1])/4 + 1 on a line whose ends are fixed at 2. It
+// newLine returns the iteration x[i] ← (x[i−1] + x[i+1])/4 + 1 on a line of so many values whose ends are fixed at 2. It
 // converges to 2 everywhere.
-type line struct {
-	rank  iterate.Rank
-	peers int
+func newLine(v []float64) (iterate.FixedPoint, error) {
+	return iterate.FixedPoint{Unknowns: int(v[0]), Block: func(cuts []int, rank iterate.Rank) (iterate.Block, error) {
+		return line{cuts[rank+1] - cuts[rank], rank, len(cuts) - 1}, nil
+	}}, nil
 }
 
-const valuesPerPeer = 32
-
-func newLine(rank iterate.Rank, peers int) (iterate.Block, error) { return line{rank, peers}, nil }
+// line is one peer's part of it.
+type line struct {
+	values int
+	rank   iterate.Rank
+	peers  int
+}
 
 // Values implements iterate.Block.
-func (line) Values() int { return valuesPerPeer }
+func (l line) Values() int { return l.values }
 
 // Neighbours implements iterate.Block.
 func (l line) Neighbours() (out []iterate.Neighbour) {
@@ -22,7 +26,7 @@ func (l line) Neighbours() (out []iterate.Neighbour) {
 		out = append(out, iterate.Neighbour{Rank: l.rank - 1, Send: []int{0}, Receive: []int{0}})
 	}
 	if int(l.rank) < l.peers-1 {
-		out = append(out, iterate.Neighbour{Rank: l.rank + 1, Send: []int{valuesPerPeer - 1}, Receive: []int{len(out)}})
+		out = append(out, iterate.Neighbour{Rank: l.rank + 1, Send: []int{l.values - 1}, Receive: []int{len(out)}})
 	}
 	return out
 }

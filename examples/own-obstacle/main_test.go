@@ -2,13 +2,11 @@ package main
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -102,34 +100,50 @@ func TestRun(t *testing.T) {
 // Three peers run the iteration in each scheme, and in the one that main adds.
 func TestRunIteration(t *testing.T) {
 	for _, scheme := range []string{"sync", "async", "delay:2", "hybrid", "pairs"} {
-		at := filepath.Join(t.TempDir(), "x.csv")
-		out, errs, err := program(t, "iterate", "line", "--peers", "3", "--clusters", "2", "--scheme", scheme,
-			"--tol", "1e-9", "--out", at, "--format", "json")
+		at := filepath.Join(t.TempDir(), "x.npy")
+		out, errs, err := program(t, "solve", "line", "--peers", "3", "--clusters", "2", "--scheme", scheme,
+			"--tol", "1e-9", "--out", at, "--probe", "95", "--format", "json")
 		require.NoError(t, err, errs)
 		var a struct {
 			Converged bool
-			Sweeps    []int
+			Method    string
+			N, Sweeps []int
+			Sum       float64
 			Messages  int
+			Probes    []struct{ U float64 }
 		}
 		require.NoError(t, json.Unmarshal([]byte(out), &a))
 		require.True(t, a.Converged, scheme)
+		require.Equal(t, "fixed-point", a.Method)
+		require.Equal(t, []int{96}, a.N)
 		require.Len(t, a.Sweeps, 3)
 		require.Positive(t, a.Messages)
-		file, err := os.Open(at)
+		require.InDelta(t, 2*96, a.Sum, 1e-6)
+		require.InDelta(t, 2, a.Probes[0].U, 1e-7)
+		info, err := os.Stat(at)
 		require.NoError(t, err)
-		rows, err := csv.NewReader(file).ReadAll()
-		require.NoError(t, errors.Join(err, file.Close()))
-		require.Len(t, rows, 3*valuesPerPeer)
-		for _, row := range rows {
-			x, err := strconv.ParseFloat(row[2], 64)
-			require.NoError(t, err)
-			require.InDelta(t, 2, x, 1e-7, "%s: %v", scheme, row)
-		}
+		require.Greater(t, info.Size(), int64(8*96))
 	}
-	_, errs, err := program(t, "iterate", "lane")
-	require.Error(t, err)
-	require.Contains(t, errs, `no iteration "lane" (did you mean "line"?); there are line`)
-	_, _, err = program(t, "iterate", "line", "--max-sweeps", "3")
+	for line, refused := range map[string]string{
+		"solve lane": `no built-in problem "lane" (did you mean "line"?)`, "solve line --n 9": "leave out --n",
+		"solve line --method sor": "leave out --method", "solve line --omega 1.5": "leave it out",
+		"solve line --out x.vti": "give .npy, .csv or .png", "solve line --param values=0": "an iteration of 0 unknowns",
+		"compare line --methods sor":                                         "leave it out",
+		"solve dome --method fixed-point":                                    "choose another method",
+		"simulate line --model graphene-eth --machines 2 --stand-in 2":       "which has no coarser grid",
+		"solve line --order in-turn":                                         "only richardson has an order",
+		"solve line --enclose":                                               "iteration",
+		"convergence line --grids 8,16":                                          "iteration",
+		"solve line --peers 97":                                              "97",
+		"simulate line --model graphene-eth --machines 2 --method multigrid": "leave out --method",
+	} {
+		_, errs, err := program(t, strings.Fields(line)...)
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit, line)
+		require.Equal(t, 2, exit.ExitCode(), "%s: %s", line, errs)
+		require.Contains(t, errs, refused, line)
+	}
+	_, _, err := program(t, "solve", "line", "--max-sweeps", "3")
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, 3, exit.ExitCode())

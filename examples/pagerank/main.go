@@ -1,36 +1,61 @@
-// Command pagerank ranks the pages of a random graph whose pages are divided unevenly among peers. One
-// word turns the iteration from synchronous to asynchronous or hybrid; a second word, simulate, runs
-// the same blocks on a simulated cluster of two sites:
+// Command pagerank is the program obstacle with an iteration of its own: it ranks the pages of a random graph. It has all that
+// the program offers for obstacle problems:
 //
-//	go run ./examples/pagerank [sync|async|hybrid [simulate]]
+//	go run ./examples/pagerank solve pagerank --peers 4 --scheme async --out ranks.npy
+//	go run ./examples/pagerank compare pagerank --peers 4
+//	go run ./examples/pagerank simulate pagerank --model grid-10ms --machines 4 --scheme async
 package main
 
 import (
-	"cmp"
-	"context"
-	"fmt"
-	"io"
+	"errors"
 	"log"
 	"math/rand/v2"
 	"os"
 	"slices"
 
-	"github.com/p2pdc/p2pdc/examples/internal/run"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/obstacle"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-const (
-	pages   = 600
-	damping = 0.85 // Page, Brin, Motwani and Winograd, 1999
-)
+const damping = 0.85 // Page, Brin, Motwani and Winograd, 1999
+
+func main() {
+	c := catalog.New()
+	if err := c.Problems.AddIteration(problems.Builtin{
+		Name: "pagerank", Summary: "the ranks of the pages of a random graph",
+		Reference: "Page, Brin, Motwani, Winograd, The PageRank citation ranking, 1999",
+		Parameters: []problems.Parameter{
+			{Name: "pages", Value: 600, Summary: "the number of pages, 2 to 1e7"},
+			{Name: "seed", Value: 3, Summary: "the graph's"},
+		},
+	}, newRanks); err != nil {
+		log.Fatal(err)
+	}
+	os.Exit(obstacle.Main(c))
+}
+
+// newRanks returns the iteration x ← (1−d)/n + d·Pᵀx on the pages of a graph. P is the matrix of the random surfer. The iteration
+// is a contraction in a weighted maximum norm, since Pᵀ is not negative and d times its spectral radius is d < 1. So every scheme
+// converges (Lubachevsky and Mitra, J. ACM 33, 1986).
+func newRanks(v []float64) (iterate.FixedPoint, error) {
+	pages := int(v[0])
+	if v[0] < 2 || v[0] > 1e7 {
+		return iterate.FixedPoint{}, errors.New("pages: want 2 to 1e7")
+	}
+	g := newGraph(pages, uint64(v[1]))
+	return iterate.FixedPoint{Unknowns: pages, Block: func(cuts []int, rank iterate.Rank) (iterate.Block, error) {
+		return newPart(g, cuts, int(rank)), nil
+	}}, nil
+}
 
 // graph lists, for every page, the pages that it links to: at least one each.
 type graph [][]int
 
 // newGraph draws links that prefer pages of low number.
-func newGraph() graph {
-	r := rand.New(rand.NewPCG(3, 4))
+func newGraph(pages int, seed uint64) graph {
+	r := rand.New(rand.NewPCG(seed, 4))
 	g := make(graph, pages)
 	for i := range g {
 		for range 1 + r.IntN(8) {
@@ -45,13 +70,11 @@ func newGraph() graph {
 	return g
 }
 
-// part is the pages lo to hi−1. x ← (1−d)/n + d·Pᵀx, P the matrix of the random surfer, is a contraction
-// in a weighted maximum norm, since Pᵀ is not negative and d times its spectral radius is d < 1. So
-// every scheme converges (Lubachevsky and Mitra, J. ACM 33, 1986).
+// part is the pages that one peer owns.
 type part struct {
-	lo, hi     int
-	in         [][]link // by own page: the pages that link to it
-	neighbours []iterate.Neighbour
+	pages, values int
+	in            [][]link // by own page: the pages that link to it
+	neighbours    []iterate.Neighbour
 }
 
 // link is a page that links to an own one: an own page, or a ghost.
@@ -61,18 +84,18 @@ type link struct {
 	share float64 // d over the number of the page's links
 }
 
-func (p *part) Values() int                     { return p.hi - p.lo }
+func (p *part) Values() int                     { return p.values }
 func (p *part) Neighbours() []iterate.Neighbour { return p.neighbours }
 
 func (p *part) Start(x []float64) {
 	for i := range x {
-		x[i] = 1.0 / pages
+		x[i] = 1 / float64(p.pages)
 	}
 }
 
 func (p *part) Relax(next, x, ghosts []float64) {
 	for i, links := range p.in {
-		sum := (1 - damping) / pages
+		sum := (1 - damping) / float64(p.pages)
 		for _, l := range links {
 			if l.ghost {
 				sum += l.share * ghosts[l.at]
@@ -84,81 +107,47 @@ func (p *part) Relax(next, x, ghosts []float64) {
 	}
 }
 
-// parts divides the pages at the bounds. A peer sends another one only the ranks that its pages read.
-func parts(g graph, bounds []int) []iterate.Block {
-	owner := func(page int) int { // the last bound at or before the page
-		i, _ := slices.BinarySearch(bounds, page+1)
+// newPart returns the part of a rank. A peer sends another one only the ranks that its pages read.
+func newPart(g graph, cuts []int, rank int) *part {
+	owner := func(page int) int { // the last cut at or before the page
+		i, _ := slices.BinarySearch(cuts, page+1)
 		return i - 1
 	}
-	peers := len(bounds) - 1
-	sent := make([][][]int, peers) // from, to: pages, ascending
-	for q := range sent {
-		sent[q] = make([][]int, peers)
-	}
+	p := &part{pages: len(g), values: cuts[rank+1] - cuts[rank]}
+	p.in = make([][]link, p.values)
+	sent, received := map[int][]int{}, map[int][]int{} // by other rank: pages, ascending
+	position := map[int]int{}                          // of a page among the ghosts
 	for from, links := range g {
 		for _, to := range links {
-			if q, r := owner(from), owner(to); q != r && !slices.Contains(sent[q][r], from) {
-				sent[q][r] = append(sent[q][r], from)
+			q, r := owner(from), owner(to)
+			if q == rank && r != rank && !slices.Contains(sent[r], from) {
+				sent[r] = append(sent[r], from)
 			}
-		}
-	}
-	out := make([]iterate.Block, peers)
-	for r := range out {
-		p := &part{lo: bounds[r], hi: bounds[r+1]}
-		p.in = make([][]link, p.Values())
-		position := map[int]int{} // of a page among the ghosts
-		for q := range peers {
-			n := iterate.Neighbour{Rank: iterate.Rank(q)}
-			for _, page := range sent[r][q] {
-				n.Send = append(n.Send, page-p.lo)
+			if r != rank {
+				continue
 			}
-			for _, page := range sent[q][r] {
-				position[page] = len(position)
-				n.Receive = append(n.Receive, position[page])
-			}
-			if len(n.Send)+len(n.Receive) > 0 {
-				p.neighbours = append(p.neighbours, n)
-			}
-		}
-		for from, links := range g {
-			for _, to := range links {
-				if to < p.lo || to >= p.hi {
-					continue
+			l := link{at: from - cuts[rank], share: damping / float64(len(links))}
+			if q != rank {
+				if _, known := position[from]; !known {
+					position[from] = len(position)
+					received[q] = append(received[q], from)
 				}
-				l := link{at: from - p.lo, share: damping / float64(len(links))}
-				if from < p.lo || from >= p.hi {
-					l.ghost, l.at = true, position[from]
-				}
-				p.in[to-p.lo] = append(p.in[to-p.lo], l)
+				l.ghost, l.at = true, position[from]
 			}
+			p.in[to-cuts[rank]] = append(p.in[to-cuts[rank]], l)
 		}
-		out[r] = p
 	}
-	return out
+	for q := range len(cuts) - 1 {
+		n := iterate.Neighbour{Rank: iterate.Rank(q)}
+		for _, page := range sent[q] {
+			n.Send = append(n.Send, page-cuts[rank])
+		}
+		for _, page := range received[q] {
+			n.Receive = append(n.Receive, position[page])
+		}
+		if len(n.Send)+len(n.Receive) > 0 {
+			p.neighbours = append(p.neighbours, n)
+		}
+	}
+	return p
 }
-
-func main() {
-	if err := show(context.Background(), os.Stdout, os.Args[1:]); err != nil {
-		log.Fatal(err)
-	}
-}
-
-// show ranks the pages and prints the first ones.
-func show(ctx context.Context, w io.Writer, words []string) error {
-	x, err := run.Run(ctx, w, words, solver.Iteration{Blocks: parts(newGraph(), uneven), Tolerance: 1e-10})
-	if err != nil {
-		return err
-	}
-	order := make([]int, pages)
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(x[b], x[a]) })
-	for _, page := range order[:3] {
-		fmt.Fprintf(w, "page %3d: %.5f\n", page, x[page])
-	}
-	return nil
-}
-
-// uneven are the bounds of the peers' parts: one has half of the pages, another one a twentieth.
-var uneven = []int{0, 300, 330, 450, pages}

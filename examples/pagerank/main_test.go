@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,7 +9,13 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/iterate/iteratetest"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
+
+const pages = 600
+
+// uneven are the cuts between parts of which one has half of the pages, and another one a twentieth.
+var uneven = []int{0, 300, 330, 450, pages}
 
 // direct solves (I − d·Pᵀ)x = (1−d)/n by LU.
 func direct(t *testing.T, g graph) []float64 {
@@ -28,36 +33,24 @@ func direct(t *testing.T, g graph) []float64 {
 }
 
 func TestEverySchemeFindsTheDirectSolution(t *testing.T) {
-	g := newGraph()
-	want := direct(t, g)
+	f, err := newRanks([]float64{pages, 3})
+	require.NoError(t, err)
+	want := direct(t, newGraph(pages, 3))
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.Hybrid([]int{0, 0, 1, 1})} {
-		out, err := solver.Iterate(t.Context(), solver.Iteration{Blocks: parts(g, uneven), Scheme: s, Tolerance: 1e-11})
+		x, err := solver.Solve(t.Context(), problem.FromFixedPoint("pagerank", f), solver.Options{
+			Scheme: s, Tolerance: 1e-11, Partition: problem.Partition{Cuts: [3][]int{uneven, {0, 1}, {0, 1}}},
+		})
 		require.NoError(t, err, s.Name())
-		sum, at := 0.0, 0
-		for _, x := range out.X {
-			for _, v := range x {
-				require.InDelta(t, want[at], v, 1e-11, s.Name())
-				sum += v
-				at++
-			}
-		}
-		require.InDelta(t, 1, sum, 1e-9, "ranks are a distribution")
+		require.InDeltaSlice(t, want, x.U, 1e-11, s.Name())
+		require.InDelta(t, 1, x.Evaluation.Sum, 1e-9, "ranks are a distribution")
+		require.Equal(t, want[17] > want[400], x.At(problem.Point{17}) > x.At(problem.Point{400}))
 	}
 }
 
 func TestBlocks(t *testing.T) {
-	require.NoError(t, iteratetest.Suite{Blocks: parts(newGraph(), uneven), Tolerance: 1e-6, Seeds: 2}.Check())
-}
-
-func TestSimulated(t *testing.T) {
-	for _, scheme := range []string{"sync", "async", "hybrid"} {
-		var sockets, simulated bytes.Buffer
-		require.NoError(t, show(t.Context(), &sockets, []string{scheme}))
-		require.NoError(t, show(t.Context(), &simulated, []string{scheme, "simulate"}))
-		for _, b := range []*bytes.Buffer{&sockets, &simulated} {
-			_, err := b.ReadString('\n') // sweeps and residuals differ
-			require.NoError(t, err)
-		}
-		require.Equal(t, sockets.String(), simulated.String(), scheme)
-	}
+	f, err := newRanks([]float64{pages, 3})
+	require.NoError(t, err)
+	blocks, err := f.Parts(uneven)
+	require.NoError(t, err)
+	require.NoError(t, iteratetest.Suite{Blocks: blocks, Tolerance: 1e-6, Seeds: 2}.Check())
 }

@@ -56,6 +56,8 @@ func CheckProblem(path string, p *problem.Problem) error {
 		_, name = splitSeries(path)
 	}
 	switch {
+	case p.FixedPoint != nil && !slices.ContainsFunc([]string{".npy", ".csv", ".png"}, func(end string) bool { return strings.HasSuffix(name, end) }):
+		return fmt.Errorf("output %s: the values of an iteration have no place in space; give .npy, .csv or .png", path)
 	case strings.HasSuffix(name, ContourExtension) && p.Dimension != 2:
 		return fmt.Errorf("output %s: a contour is that of a problem in 2 dimensions, this one has %d; give .vtp",
 			path, p.Dimension)

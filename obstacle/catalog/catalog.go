@@ -30,10 +30,8 @@ type Set struct {
 	Methods *solver.Catalog
 	// Schemes are the values of --scheme.
 	Schemes Of[Scheme]
-	// Problems are those that obstacle problems lists.
+	// Problems are those that obstacle problems lists: obstacle problems and iterations.
 	Problems *problems.Catalog
-	// Iterations are those that obstacle iterate runs. New has none.
-	Iterations Of[Iteration]
 	// Links are the values of --network, the network to prefer first. Of those of New only stream has an Open.
 	Links Of[Link]
 }
@@ -56,9 +54,6 @@ func New() *Set {
 	}
 	return s
 }
-
-// Iteration returns the block of a rank of an iteration x ← F(x) that is divided among peers.
-type Iteration func(rank iterate.Rank, peers int) (iterate.Block, error)
 
 // Link is a kind of network. Peers open theirs beside UDP, which reaches every peer.
 type Link struct {
@@ -174,7 +169,7 @@ func (s *Set) Flag(protocol string) string {
 // Names returns the names of all that peers of one run must have alike.
 func (s *Set) Names() []string {
 	return slices.Concat(s.Protocols.Names(), s.Protocols.Labels(""), s.Protocols.Labels(ctp.GroupCongestion),
-		s.Methods.Names(), s.Schemes.Names(), s.Problems.Names(), s.Iterations.Names(), s.Links.Names())
+		s.Methods.Names(), s.Schemes.Names(), s.Problems.Names(), s.Links.Names())
 }
 
 // Of holds values by name. Its zero value is empty.

@@ -31,6 +31,9 @@ func (n *enclosureFlags) check(p *problem.Problem) error {
 		return usage("--enclose: the problem is nonstationary, and the errors of its steps add up; only " +
 			"stationary problems can be enclosed")
 	}
+	if n.enabled && p.FixedPoint != nil {
+		return usage("--enclose: only obstacle problems can be enclosed, and %s is an iteration of its own", p.Name)
+	}
 	return n.checkSweeps()
 }
 

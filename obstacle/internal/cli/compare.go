@@ -83,6 +83,12 @@ estimated from two coarse grids, and there is no winner where they leave it open
 			if c.Flags().Changed("methods") && c.Flags().Changed("method") {
 				return usage("--method and --methods: give one of them")
 			}
+			if q.ofIteration(args[0]) {
+				if c.Flags().Changed("methods") {
+					return usage("--methods: %s is an iteration of its own, which has no other method: leave it out", args[0])
+				}
+				methods = []string{problem.FixedPoint}
+			}
 			if len(methods) == 0 {
 				methods = []string{q.method.Name}
 			}
@@ -96,7 +102,7 @@ estimated from two coarse grids, and there is no winner where they leave it open
 			}
 			defer q.pages.close()
 			if o.model != "" {
-				o.size(q, c.Flags())
+				o.size(q, c.Flags(), args[0])
 				err := a.compareOn(c.Context(), q, o, args[0], selection{methods: methods, schemes: schemes})
 				return cmp.Or(err, a.report(c.Context(), q.pages, q.PeerTimeout))
 			}
@@ -177,6 +183,9 @@ func (a *app) compare(
 	c.Problem, c.N = cases[first].work.spec.Name(), slices.Clone(p.N[:p.Dimension])
 	c.Reference = fmt.Sprintf("sync on 1 peer, projected %s in %s order, threads %d",
 		strings.Join(all.methods, " or "), q.order, q.threads)
+	if p.FixedPoint != nil {
+		c.Reference = fmt.Sprintf("sync on 1 peer, threads %d", q.threads)
+	}
 	ctx, stop := a.interrupts(ctx)
 	defer stop()
 	for round := range rounds {

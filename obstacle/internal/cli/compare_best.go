@@ -21,6 +21,9 @@ type schemesOf struct {
 // bestMethods returns the methods that compare runs beside the given ones: what solves a problem fastest is seldom the
 // method with which schemes are studied. The first is also that of one peer.
 func bestMethods(besides []string) []schemesOf {
+	if slices.Contains(besides, problem.FixedPoint) {
+		return nil // an iteration has no other method
+	}
 	all := []schemesOf{{problem.Multigrid, []string{"sync"}}, {problem.Schwarz, []string{"sync", "async"}}}
 	return slices.DeleteFunc(all, func(s schemesOf) bool { return slices.Contains(besides, s.method) })
 }

@@ -30,8 +30,6 @@ func (a *app) complete(root *cobra.Command) {
 			c.ValidArgsFunction = one(nil, "yaml", "yml")
 		case "clusters":
 			c.ValidArgsFunction = one(clusterfile.Builtins, "yaml", "yml")
-		case "iterate":
-			c.ValidArgsFunction = one(a.catalog.Iterations.Names)
 		case "resume", "secret", "help", "completion", "export", "stats":
 		default:
 			if c != root {
@@ -70,7 +68,7 @@ func (a *app) flagValues(command, flag string) []string {
 	case "method":
 		return methodNames(c)
 	case "methods":
-		return c.Methods.Names()
+		return methodNames(c)[1:]
 	case "network":
 		return append([]string{rail.Auto}, c.Links.Names()...)
 	case "congestion":

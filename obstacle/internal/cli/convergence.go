@@ -75,6 +75,9 @@ func (a *app) convergence(ctx context.Context, q *request, ref string, grids []i
 	if err := a.alone("convergence"); err != nil {
 		return err
 	}
+	if q.ofIteration(ref) {
+		return usage("convergence %s: that is an iteration of its own, which has no finer grid", ref)
+	}
 	if len(grids) < 2 {
 		return usage("--grids: want at least two, such as 15,31,63")
 	}

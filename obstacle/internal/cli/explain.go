@@ -109,6 +109,9 @@ func (a *app) explainSolve(ctx context.Context, s *solveFlags, f *pflag.FlagSet,
 		HostMemory: nullable.Measured(int64(host.Memory())), Warnings: append([]string{}, w.problem.Warnings()...), //nolint:gosec // below 2⁶³
 		Next: "obstacle solve " + spelling.File(ref) + repeated(f),
 	}
+	if w.problem.FixedPoint != nil {
+		d, e.Stencil = 0, 0
+	}
 	for x := range d {
 		e.Spacing = append(e.Spacing, w.problem.Spacing(x))
 	}
@@ -293,12 +296,20 @@ func (e *explanation) text(w io.Writer) {
 	for _, v := range e.Spacing {
 		h = append(h, fmt.Sprintf("%.4g", v))
 	}
-	line("grid", "%s interior points, spacing %s: %d unknowns", axesText(e.N), strings.Join(h, " × "), e.Unknowns)
-	line("discretised", "finite differences on %d points", e.Stencil)
+	if e.Stencil > 0 {
+		line("grid", "%s interior points, spacing %s: %d unknowns", axesText(e.N), strings.Join(h, " × "), e.Unknowns)
+		line("discretised", "finite differences on %d points", e.Stencil)
+	} else {
+		line("unknowns", "%d, in one vector", e.Unknowns)
+	}
 	if e.TimeSteps > 0 {
 		line("", "%d steps of implicit Euler, each an obstacle problem", e.TimeSteps)
 	}
-	line("stops", "at a relative residual of the variational inequality of %g", e.Tolerance)
+	if e.Stencil > 0 {
+		line("stops", "at a relative residual of the variational inequality of %g", e.Tolerance)
+	} else {
+		line("stops", "at ‖x − F(x)‖ of %g relative to the starting values", e.Tolerance)
+	}
 	have := ""
 	if e.HostMemory > 0 {
 		have = fmt.Sprintf("; this host has %s", bytesText(int64(e.HostMemory)))

@@ -206,6 +206,9 @@ func (s *solveFlags) continues(ref string) error {
 	if err != nil {
 		return badInput(err)
 	}
+	if spec.Iteration() {
+		grid = found.N // that of its unknowns
+	}
 	if spec.Fingerprint() != found.Spec.Fingerprint() || grid != found.N {
 		return usage("--continue: %s is of another problem or grid (%s, %v): name another directory with --checkpoint",
 			found.Name, found.Spec.Name(), found.N)

@@ -52,8 +52,11 @@ func (m *methodFlags) studies(f *pflag.FlagSet) {
 	f.Lookup("method").DefValue = m.Name
 }
 
-// methodNames returns the values of --method.
-func methodNames(c *catalog.Set) []string { return append([]string{solver.Auto}, c.Methods.Names()...) }
+// methodNames returns the values of --method. Iterations have a method of their own, which is not chosen.
+func methodNames(c *catalog.Set) []string {
+	own := func(name string) bool { return name == problem.FixedPoint }
+	return append([]string{solver.Auto}, slices.DeleteFunc(c.Methods.Names(), own)...)
+}
 
 // givenMethodFlags returns the flags that the user gave and that belong to a method.
 func (q *request) givenMethodFlags() (names []string) {
@@ -199,7 +202,7 @@ var methodSynonyms = map[string]string{
 func (m *methodFlags) config(s iterate.Scheme, known *catalog.Set) (problem.MethodConfig, error) {
 	c, names := m.MethodConfig, methodNames(known)
 	switch {
-	case !slices.Contains(names, c.Name):
+	case c.Name != problem.FixedPoint && !slices.Contains(names, c.Name):
 		if same := methodSynonyms[strings.ToLower(c.Name)]; same != "" {
 			return c, usage("--method %q%s: want %s", c.Name, spelling.Suggest(same, []string{same}), catalog.Words(names))
 		}

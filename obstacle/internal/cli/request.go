@@ -249,6 +249,9 @@ func (q *request) build(ref string, side int) (*file.Spec, *problem.Problem, err
 	if err != nil {
 		return nil, nil, badInput(err)
 	}
+	if spec.Iteration() {
+		return q.buildIteration(spec, side)
+	}
 	points, err := numbers("n", q.n)
 	if err != nil {
 		return nil, nil, badInput(err)

@@ -109,7 +109,7 @@ processes that exchange halos directly over P2PSAP.`,
 	})
 	root.AddCommand(a.initCommand(), a.explainCommand(), a.solveCommand(), a.resumeCommand(), a.attachCommand(),
 		a.compareCommand(), a.simulateCommand(), a.convergenceCommand(),
-		a.iterateCommand(), a.checkCommand(),
+		a.checkCommand(),
 		a.problemsCommand(), a.clustersCommand(), a.calibrateCommand(), a.stackCommand(), a.peerCommand(),
 		a.secretCommand(), a.doctorCommand(), a.versionCommand(), a.manCommand(), a.traceCommand())
 	return root

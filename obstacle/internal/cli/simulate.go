@@ -29,7 +29,7 @@ Exit codes are those of solve. --max-time is virtual time.`,
 		Example: "  obstacle simulate membrane --n 32 --model graphene-eth --machines 8 --scheme async",
 		Args:    oneArgument("problem"),
 		RunE: func(c *cobra.Command, args []string) error {
-			s.size(q, c.Flags())
+			s.size(q, c.Flags(), args[0])
 			var err error
 			if q.pages, err = a.openPages(&p); err != nil {
 				return err

@@ -49,8 +49,8 @@ const maxStandIn = 64
 
 // size sets the default grid: that of the published measurements, represented by a coarse one. Small grids on many
 // machines would measure the network only.
-func (s *simulation) size(q *request, f *pflag.FlagSet) {
-	if f.Changed("n") {
+func (s *simulation) size(q *request, f *pflag.FlagSet, ref string) {
+	if f.Changed("n") || q.ofIteration(ref) {
 		return
 	}
 	q.n = "256"

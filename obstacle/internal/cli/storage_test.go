@@ -55,7 +55,7 @@ func TestNoOutputIsCalledDash(t *testing.T) {
 	for _, line := range []string{
 		"compare membrane --latex -", "compare membrane --model graphene-eth --csv -", "solve membrane --out u.vti --out -", "secret -",
 		"init -", "solve membrane --report -", "solve membrane --checkpoint -", "solve membrane --trace -", "calibrate --out -",
-		"trace export t.0 --out -", "iterate power --out -", "man --dir -", "resume -", "explain membrane --out -",
+		"trace export t.0 --out -", "man --dir -", "resume -", "explain membrane --out -",
 	} {
 		var out, errs bytes.Buffer
 		require.Equal(t, ExitUsage, Main(t.Context(), strings.Fields(line), catalog.New(), &out, &out, &errs), line)

@@ -22,9 +22,13 @@ func Tabs(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2
 func (s *Solution) Text(w io.Writer) {
 	t := Tabs(w)
 	defer t.Flush()
-	fmt.Fprintf(t, "problem\t%s, %s points\n", s.Problem, grid(s.N))
+	what := "points"
+	if s.Method == problem.FixedPoint {
+		what = "unknowns"
+	}
+	fmt.Fprintf(t, "problem\t%s, %s %s\n", s.Problem, grid(s.N), what)
 	fmt.Fprintf(t, "method\t%s\n", s.method())
-	if chosen(s.MethodWhy) {
+	if chosen(s.MethodWhy) && s.Method != problem.FixedPoint {
 		fmt.Fprintf(t, "\tchosen: %s\n", s.MethodWhy)
 	}
 	if s.About != "" {
@@ -100,6 +104,9 @@ func (s *Solution) Text(w io.Writer) {
 }
 
 func (s *Solution) contact(w io.Writer) {
+	if s.Method == problem.FixedPoint {
+		return
+	}
 	if s.ContactPoints < 0 {
 		fmt.Fprintln(w, "contact\tunknown")
 		return
@@ -122,8 +129,11 @@ func (s *Solution) contact(w io.Writer) {
 
 // method returns the method, the scheme and, for Richardson, the order of sub-blocks.
 func (s *Solution) method() string {
-	if s.Method == problem.Richardson {
+	switch s.Method {
+	case problem.Richardson:
 		return fmt.Sprintf("projected %s, %s, %s", s.Method, s.Scheme, s.Order)
+	case problem.FixedPoint:
+		return fmt.Sprintf("x ← F(x), %s", s.Scheme)
 	}
 	return fmt.Sprintf("projected %s, %s", s.Method, s.Scheme)
 }
