@@ -35,8 +35,8 @@
 // # Losses
 //
 // The set of peers is fixed within a run. If one is lost, the others stop and keep their values, Repair computes those of
-// the lost block from the Halo of each neighbour, and a new run goes on from there with StartFrom. docs/new-iteration.md
-// shows how, examples/survive does it over sockets.
+// the lost block from the Halo of each neighbour, and a new run goes on from there with StartFrom. The program obstacle does
+// that for every FixedPoint; see docs/new-iteration.md.
 //
 // # Termination
 //
