@@ -41,6 +41,11 @@ for scheme in sync async; do
 	solved "$work/a.out" 4 "srun -N2 -n4 obstacle solve"
 done
 
+# An iteration of a program of its own.
+CGO_ENABLED=0 ${GO:-go} build -o "$work/pagerank" ./examples/pagerank
+srun -N2 -n4 "$work/pagerank" solve pagerank --scheme async --format json >"$work/i.out" 2>"$work/i.err" || die "pagerank: exit $?"
+solved "$work/i.out" 4 "srun -N2 -n4 pagerank solve pagerank"
+
 # 2. The secret on the standard input of all tasks; and PMI-2 of Slurm.
 "$obstacle" secret "$work/run.secret" >/dev/null
 srun -N2 -n3 "$obstacle" solve membrane --n 32 --rendezvous "127.0.0.1:$((port + 3))" --secret-file - --format json \

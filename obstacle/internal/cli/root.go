@@ -23,6 +23,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
 // app is one invocation of the program.
@@ -40,8 +41,9 @@ type app struct {
 	above     *above // stderr; while progress is shown, the lines above it
 	log       zerolog.Logger
 
-	interrupt <-chan struct{} // closed at the first signal; see interrupts
-	ends      []func()        // to be called at the end of the run, last first
+	answered  func(s *report.Solution, u []float64) // gets the answer of solve; nil: nobody
+	interrupt <-chan struct{}                       // closed at the first signal; see interrupts
+	ends      []func()                              // to be called at the end of the run, last first
 }
 
 // Identify makes the identity of a run from the secret that its processes have in a file.
@@ -57,20 +59,40 @@ func Main(ctx context.Context, args []string, c *catalog.Set, in io.Reader, out,
 func MainWith(ctx context.Context, by Identify, args []string, c *catalog.Set, in io.Reader, out, errs io.Writer) int {
 	traceSignal.install()
 	a := &app{catalog: c, identify: by, in: in, out: out, err: errs}
+	err := a.run(ctx, args)
+	if err != nil && err.Error() != "" {
+		a.tell(fmt.Sprintf("%s %s\n", a.painter(errs)(red, "obstacle:"), oneLine(err)))
+	}
+	return exitCode(err)
+}
+
+// Call runs the program for a caller in the same process, which gets the answer of solve or resume, the report and the values, and
+// the error instead of an exit code. Logs go to errs.
+func Call(
+	ctx context.Context, args []string, c *catalog.Set, errs io.Writer, answered func(s *report.Solution, u []float64),
+) error {
+	a := &app{
+		catalog: c, identify: rendezvous.NewIdentity, in: strings.NewReader(""), out: io.Discard, err: errs, answered: answered,
+	}
+	err := a.run(ctx, args)
+	if err != nil && err.Error() == "" {
+		return nil // the answer says why it is not solved
+	}
+	return err
+}
+
+// run runs the command that the arguments name.
+func (a *app) run(ctx context.Context, args []string) error {
 	root := a.root()
-	root.SetIn(in)
-	root.SetOut(out)
-	root.SetErr(errs)
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		a.complete(root) // cobra keeps completions of flags until the process ends
 	}
 	root.SetArgs(helpArgs(root, args))
 	defer a.end()
-	err := root.ExecuteContext(ctx)
-	if err != nil && err.Error() != "" {
-		a.tell(fmt.Sprintf("%s %s\n", a.painter(errs)(red, "obstacle:"), oneLine(err)))
-	}
-	return exitCode(err)
+	return root.ExecuteContext(ctx)
 }
 
 func (a *app) root() *cobra.Command {

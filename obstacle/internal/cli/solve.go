@@ -197,6 +197,9 @@ func (a *app) answer(
 	s.OutputSeconds = time.Since(writing).Seconds()
 	q.observed.end(s, o)
 	s.LauncherPeak = nullable.Measured(host.PeakBytes())
+	if a.answered != nil {
+		a.answered(s, o.U)
+	}
 	if s.Converged && s.Reason == launch.Failed {
 		a.log.Warn().Msg("the run failed, and its answer is solved all the same: " + s.Failure)
 	}

@@ -1,0 +1,75 @@
+//go:build linux
+
+package obstacle_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/obstacle"
+)
+
+// A Go program solves with peers that are processes, or goroutines, and gets the values and the report.
+func TestSolveFromGo(t *testing.T) {
+	t.Setenv(asProgram, mode())
+	for _, more := range [][]string{{"--in-process"}, nil} {
+		var errs strings.Builder
+		a, err := obstacle.Solve(t.Context(), gated(), &errs,
+			append([]string{"chain", "--peers", "3", "--scheme", "async", "--tol", "1e-9"}, more...)...)
+		require.NoError(t, err, errs.String())
+		require.True(t, a.Converged)
+		require.Equal(t, "converged", a.Reason)
+		require.LessOrEqual(t, a.Residual, 1e-9)
+		require.Len(t, a.Values, 96)
+		sum := 0.0
+		for _, v := range a.Values {
+			sum += v
+		}
+		require.InDelta(t, chainSum(t), sum, 1e-5)
+		var s struct{ Peers int }
+		require.NoError(t, json.Unmarshal(a.Report, &s))
+		require.Equal(t, 3, s.Peers)
+	}
+	a, err := obstacle.Solve(t.Context(), gated(), nil, "membrane", "--n", "12", "--max-sweeps", "2", "--method", "richardson", "--in-process")
+	require.NoError(t, err)
+	require.False(t, a.Converged)
+	require.Equal(t, "sweeps", a.Reason)
+	require.Len(t, a.Values, 12*12*12)
+	for args, want := range map[string]string{
+		"membran": "did you mean", "membrane --n 0": "at least 1", "membrane --peers x": "peers",
+	} {
+		a, err := obstacle.Solve(t.Context(), gated(), nil, strings.Fields(args)...)
+		require.Nil(t, a)
+		require.ErrorContains(t, err, want)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = obstacle.Solve(ended, gated(), nil, "membrane", "--n", "12", "--in-process")
+	require.Error(t, err)
+}
+
+// A Go program joins a run that another process leads.
+func TestJoinFromGo(t *testing.T) {
+	t.Setenv(asProgram, asItIs) // Join has the identities of the program
+	r, address, secret := waiting(t, "solve", "chain", "--peers", "2", "--tol", "1e-9", "--format", "json")
+	joined := make(chan error, 2)
+	for range 2 {
+		go func() {
+			joined <- obstacle.Join(t.Context(), gated(), os.Stderr, "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+		}()
+	}
+	for range 2 {
+		require.NoError(t, <-joined)
+	}
+	<-r.done
+	require.Equal(t, 0, r.cmd.ProcessState.ExitCode())
+	require.True(t, r.solution().Converged)
+}
+
+// A process that was not started as a peer goes on.
+func TestRunPeerReturns(*testing.T) { obstacle.RunPeer(gated()) }
