@@ -219,6 +219,9 @@ func (s *Solution) verdict() string {
 
 // best describes the answer of a run that ended early.
 func (s *Solution) best() string {
+	if s.AtStart && s.Resumed != nil {
+		return "answer of the run before, whose residual is smaller than that of the last iterate"
+	}
 	if s.AtStart {
 		return "starting iterate, whose residual is smaller than that of the last one"
 	}
