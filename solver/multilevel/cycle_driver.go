@@ -403,6 +403,7 @@ func (c *cycleDriver) evaluate(totals []float64) {
 		if c.withMagnitudes = false; reason == iterate.Running {
 			c.stagnant.MayDiverge = c.method.unstable() || c.problem.MayDiverge()
 			c.stagnant.Damping = c.method.damping()
+			c.stagnant.Given = len(c.methods) == 1 && c.method.omega() > 0 && c.peer.config.Method.Omega > 0
 			reason, c.withMagnitudes = c.stagnant.Evaluate(c.before+k, c.standing(), c.residual, tol,
 				iterate.StagnantChecks, asked, m)
 		}

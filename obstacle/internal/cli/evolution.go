@@ -144,6 +144,9 @@ func (a *app) evaluate(w *work, o *launch.Outcome, r *recorder, stepMode string)
 		if err == nil {
 			e, err = preferStart(w, o, e, threads)
 		}
+		if err == nil && o.Reason == launch.Stagnated {
+			o.Rounding, err = verify.RoundingLevel(w.problem, o.U, threads)
+		}
 		return e, nil, err
 	}
 	out := report.NewEvolution(w.problem, o, stepMode)
