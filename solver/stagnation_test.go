@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"testing"
@@ -418,4 +419,52 @@ func TestSlowSchwarzIsNotStopped(t *testing.T) {
 		require.Equal(t, iterate.Converged, o.Reason, "%s: %v after %v", scheme.Name(), o.Residual, o.Work)
 		require.Greater(t, o.Work, float64(3<<15), "this problem shows nothing")
 	}
+}
+
+// boxes is a membrane under a load over boxes in which the diffusion varies by that factor.
+func boxes(n int, contrast float64) *problem.Problem {
+	p := solvertest.Membrane([3]int{n, n, 1}, 2)
+	p.Source.Value = 100
+	p.Obstacle = func(q problem.Point) float64 { return 0.05*math.Sin(9*q[0]) - 0.1 }
+	p.Diffusion.Of = func(q problem.Point) float64 {
+		if math.Sin(37*q[0])*math.Sin(37*q[1]) > 0 {
+			return contrast
+		}
+		return 1
+	}
+	return p
+}
+
+// Sweeps with a factor that is too small by far end in bounded work.
+func TestAFactorThatIsTooSlowEnds(t *testing.T) {
+	s, err := Solve(t.Context(), boxes(15, 1e6), Options{
+		Method: problem.MethodConfig{Name: problem.SOR, Omega: 1.5}, MaxSweeps: 1 << 20,
+	})
+	require.ErrorIs(t, err, ErrNotConverged)
+	require.Equal(t, iterate.Stagnated, s.Reason)
+	require.Less(t, s.Peers[0].Sweeps, iterate.Iteration(1<<19))
+	require.LessOrEqual(t, s.Evaluation.RelativeResidual, 1.0, "the starting iterate is better than the last one")
+}
+
+// The level of rounding errors is the same for all methods, and each falls below it.
+func TestRoundingLevelOfMethods(t *testing.T) {
+	for _, contrast := range []float64{1e3, 1e6} {
+		if testing.Short() && contrast > 1e3 {
+			break
+		}
+		p, first := boxes(31, contrast), 0.0
+		for _, name := range []string{problem.SOR, problem.Multigrid, Auto} {
+			s, err := Solve(t.Context(), p, Options{Method: problem.MethodConfig{Name: name}, Tolerance: 1e-15})
+			require.ErrorIs(t, err, ErrNotConverged)
+			require.Equal(t, iterate.Stagnated, s.Reason)
+			level, err := verify.RoundingLevel(p, s.U, nil)
+			require.NoError(t, err)
+			first = cmp.Or(first, level)
+			require.InEpsilon(t, first, level, 1e-3)
+			require.Less(t, s.Evaluation.RelativeResidual, level*12/32, name)
+			require.Greater(t, s.Evaluation.RelativeResidual, level/1e3, name)
+		}
+	}
+	_, err := verify.RoundingLevel(boxes(3, 1), nil, nil)
+	require.ErrorContains(t, err, "a vector of 0 values")
 }

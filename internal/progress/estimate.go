@@ -18,7 +18,7 @@ type Estimator struct {
 	sweep    uint64
 	residual float64 // of the newest observation
 	seen     bool
-	falls    []fall // where the residual was lower than ever before, the first observation included
+	falls    []fall // where the residual was lower than ever before, or since it has risen, the first observation included
 	step, of int    // time steps; of is 0 for a stationary problem
 	began    time.Duration
 	shortest time.Duration // of the complete time steps
@@ -31,6 +31,9 @@ type fall struct {
 	sweep   uint64
 	log     float64 // of the residual
 }
+
+// risen is the rise of the logarithm above the lowest residual from which the observations before do not count: a factor of 10.
+const risen = 2.3
 
 // maxFalls bounds the observations that are kept: then every second one is left out.
 const maxFalls = 256
@@ -48,9 +51,14 @@ func (e *Estimator) Update(elapsed time.Duration, sweep uint64, residual float64
 	}
 	e.residual, e.seen = residual, true
 	f := fall{elapsed, sweep, math.Log(residual)}
+	if e.Tolerance > 0 && e.Tolerance < 1 { // below it a fall is no progress: the run goes on for another reason
+		f.log = max(f.log, math.Log(e.Tolerance))
+	}
 	switch last := len(e.falls) - 1; {
 	case last < 0:
 		e.falls = append(e.falls, f)
+	case f.log > e.falls[last].log+risen: // the rates of the fall before are not those from the height
+		e.falls = append(e.falls[:0], f)
 	case f.log >= e.falls[last].log:
 	case sweep <= e.falls[last].sweep:
 		e.falls[last].log = f.log

@@ -59,6 +59,35 @@ func TestWideRangeIsUnknown(t *testing.T) {
 	require.Less(t, left.Most, 30*time.Second)
 }
 
+// A residual that falls steeply, rises and falls slowly from there, or that stays below the tolerance while the run goes on,
+// does not promise an end at once.
+func TestAnEndThatDoesNotComeIsNotPromised(t *testing.T) {
+	e := Estimator{Tolerance: 1e-6}
+	at := func(s, residual float64) { e.Update(time.Duration(s*float64(time.Second)), uint64(100*s), residual) }
+	for s := 0.0; s < 0.5; s += 0.02 {
+		at(s, math.Pow(10, -10*s))
+	}
+	left, known := e.Left()
+	require.True(t, known)
+	require.Less(t, left.Most, time.Second)
+	for s := 0.5; s < 0.7; s += 0.02 {
+		at(s, 1e-2)
+		requireUnknown(t, &e)
+	}
+	for s := 0.7; s < 14; s += 0.02 {
+		at(s, 1e-2*math.Pow(10, -4*(s-0.7)/13.9))
+		if left, known = e.Left(); known {
+			require.Greater(t, left.Most.Seconds(), 14.6-s, s)
+		}
+	}
+	require.True(t, known, "the rates from the height are")
+	for s := 14.6; s < 20; s += 0.02 {
+		at(s, 1e-6*math.Exp(14.6-s))
+		left, known := e.Left()
+		require.True(t, !known || left.Most.Seconds() > 0.9*(s-14.6), s)
+	}
+}
+
 func requireUnknown(t *testing.T, e *Estimator) {
 	t.Helper()
 	_, known := e.Left()

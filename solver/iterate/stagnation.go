@@ -1,6 +1,10 @@
 package iterate
 
-import "github.com/p2pdc/p2pdc/internal/kernel"
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
 
 // Stagnation detects a run whose residual does not fall further. A run stagnates because of rounding when two conditions
 // hold:
@@ -28,12 +32,15 @@ import "github.com/p2pdc/p2pdc/internal/kernel"
 // value: SOR, which runs in lockstep, increases it by a factor of thousands at first where the diffusion varies by a million.
 // While its largest value falls by a thousandth (snapshots: 1/32) each time the work doubles, it does not stand still either: the
 // residual of Schwarz, where two boxes share a region of high diffusion, falls steeply at first, rises, and falls slowly from there.
+// An iteration with a parameter that the user has set can fall so slowly that its end is out of reach. It stagnates if, in two
+// periods in a row after standstillWork, its rate promises the tolerance only after slowest times the work so far.
 // If the iteration may diverge, or its residual is at least grown, a rise is no progress: the run has diverged, and
 // obstacles bound the values.
 type Stagnation struct {
 	// MayDiverge states that the iteration is not known to converge. It is no part of the state.
 	MayDiverge bool
 	Damping    Damping // likewise
+	Given      bool    // likewise: the user has set a parameter that determines the rate
 	snapshots  bool    // the checks are snapshots
 
 	known  bool
@@ -49,6 +56,7 @@ type Stagnation struct {
 	former  float64 // largest relative residual of the period before; 0: there is none
 	latest  float64 // of the present one
 	falls   bool    // the last period had a lower one than that before it
+	slow    bool    // the last period was too slow
 }
 
 // Damping describes how an iteration amplifies rounding errors. Its zero value is that of one that does not.
@@ -72,6 +80,7 @@ func (s *Stagnation) Fields(visit func(field any)) {
 	visit(&s.former)
 	visit(&s.latest)
 	visit(&s.falls)
+	visit(&s.slow)
 }
 
 const (
@@ -92,6 +101,8 @@ const (
 	noisyPeriodFall = 31. / 32
 	// grown is the least relative residual that counts as divergence if it stands still. Transient growth ends before.
 	grown = 1e6
+	// slowest is far beyond the work in which the rate of a period is wrong.
+	slowest = 16
 )
 
 // record adds the relative residual of iterate k. It reports whether there has been no new minimum for a
@@ -109,8 +120,8 @@ func (s *Stagnation) record(k Iteration, residual float64, checks int) bool {
 	return s.checks >= checks && (s.Damping.Damped || k-s.bestAt >= k/4)
 }
 
-// move records the relative residual after that much work and reports whether it stands still.
-func (s *Stagnation) move(work, residual float64) bool {
+// move records the relative residual after that much work and reports whether it stands still, and whether it falls too slowly.
+func (s *Stagnation) move(work, residual, tol float64) (stands, slow bool) {
 	fall, period := standstillFall, periodFall
 	if s.snapshots {
 		fall, period = noisyMinimum, noisyPeriodFall
@@ -131,29 +142,35 @@ func (s *Stagnation) move(work, residual float64) bool {
 	lower := !s.MayDiverge && s.latest < min(period*s.former, grown)
 	falls := s.falls || lower && work >= 0.75*s.due
 	if work >= s.due {
-		s.falls = lower
+		// The largest residuals of two periods are a quarter of the work apart.
+		now := s.Given && work >= standstillWork && 4*slowest*math.Log(s.former/s.latest) < math.Log(residual/tol)
+		slow = now && s.slow
+		s.falls, s.slow = lower, now
 		s.due, s.former, s.latest = 2*work, s.latest, 0
 	}
-	return work >= standstillWork && work-s.levelAt >= 0.9*work && !falls
+	return work >= standstillWork && work-s.levelAt >= 0.9*work && !falls, slow
 }
+
+// RoundingLevel returns the residual that rounding errors may leave, from the norm of the magnitudes.
+func RoundingLevel(m float64) float64 { return stagnantUnits * kernel.UnitRoundoff * m }
 
 // Evaluate adds the relative residual of iterate k, which has taken work sweeps over the grid. If reduced is true, m is the
 // norm of the magnitudes relative to the same reference. It returns Stagnated, Diverged or Running, and whether the next
 // check has to reduce magnitudes. With tolerance 0 a run never stagnates.
 func (s *Stagnation) Evaluate(k Iteration, work float64,
 	residual, tol float64, checks int, reduced bool, m float64) (why Reason, reduce bool) {
-	switch stands := s.move(work, residual); {
+	switch stands, slow := s.move(work, residual, tol); {
 	case tol == 0:
 		return Running, false
 	case stands && (s.MayDiverge || residual >= grown):
 		return Diverged, false
-	case stands:
+	case stands || slow:
 		return Stagnated, false
 	case !s.record(k, residual, checks):
 		return Running, false
 	case !reduced:
 		return Running, true
-	case residual > stagnantUnits*kernel.UnitRoundoff*m*max(1, s.Damping.Gain):
+	case residual > RoundingLevel(m)*max(1, s.Damping.Gain):
 	case s.Damping.Lower == nil:
 		return Stagnated, false
 	default:

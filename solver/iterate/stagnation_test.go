@@ -92,3 +92,17 @@ func TestAmplifiedRoundingLowersTheGain(t *testing.T) {
 		require.Zero(t, lowered)
 	}
 }
+
+// A factor that the user has set, and that is too slow by far, ends the run; one that is slow does not, nor does a rise at first.
+func TestTooSlowAFactorStagnates(t *testing.T) {
+	for sweeps, want := range map[float64]Reason{1e6: Running, 1e8: Stagnated, math.Inf(1): Stagnated} { // to the tolerance
+		falls := func(work float64) float64 { return min(1+work, 1e4*math.Exp(-work/sweeps*math.Log(1e10))) }
+		why, work := standing(Stagnation{Given: true}, 0, 9e5, falls)
+		require.Equal(t, want, why, sweeps)
+		require.Less(t, work, 9.1e5)
+		if !math.IsInf(sweeps, 1) {
+			why, _ = standing(Stagnation{}, 0, 9e5, falls)
+			require.Equal(t, Running, why, "no factor was set")
+		}
+	}
+}

@@ -130,6 +130,14 @@ func (f *AdaptiveOmega) Fields(visit func(field any)) {
 	visit(&f.dampUntil)
 }
 
+// Adopt goes on with the state of an earlier run of the same problem, unless the user has set the factor of one of them.
+func (f *AdaptiveOmega) Adopt(e *AdaptiveOmega) {
+	if valid := func(omega float64) bool { return omega > 0 && omega < 2 }; !f.fixed && !e.fixed && valid(e.omega) &&
+		valid(e.Undamped()) {
+		*f = *e
+	}
+}
+
 // Forget restarts the observation, because the values or the system were changed.
 func (f *AdaptiveOmega) Forget() {
 	f.omega, f.undamped = f.Undamped(), 0

@@ -75,6 +75,11 @@ func (g *Safeguard) Fields(visit func(field any)) {
 	visit(&g.rejected)
 }
 
+// Adopt goes on with the relaxations of an earlier run of the same problem. Begin must follow.
+func (g *Safeguard) Adopt(e *Safeguard) {
+	g.largest, g.sweeps = e.largest, min(maxRelaxations, max(0, e.sweeps))
+}
+
 // Begin sets the residual of the values before the next cycle or, if started, of the values before
 // the full multigrid start that precedes the cycle.
 func (g *Safeguard) Begin(residual float64, started bool) {

@@ -69,6 +69,7 @@ type cycleDriver struct {
 type cycleState struct {
 	phase       driverPhase
 	schedule    iterate.CheckSchedule
+	before      iterate.Iteration // cycles of the runs that this one continues
 	cycle       iterate.Iteration // completed cycles: the iterate
 	check       iterate.Iteration // iterate of the open or next check
 	measureFrom iterate.Iteration // checks from this iterate on measure the residual
@@ -223,10 +224,12 @@ func (c *cycleDriver) begin(p *problem.Problem) error {
 		crossing = max(p.N[0], p.N[1], p.N[2])
 	}
 	c.alternation.Begin(c.spent, float64(crossing))
-	if before != nil && g.steps.Total == 0 {
-		c.alternation.Continue(&before.alternation, before.work, c.spent)
-	}
 	c.cycleState = cycleState{residual: iterate.UnknownResidual(), norm0: iterate.UnknownResidual()}
+	if before != nil && g.steps.Total == 0 {
+		if err := c.resumeFrom(before); err != nil {
+			return err
+		}
+	}
 	if g.config.State == nil {
 		return nil
 	}
@@ -400,7 +403,8 @@ func (c *cycleDriver) evaluate(totals []float64) {
 		if c.withMagnitudes = false; reason == iterate.Running {
 			c.stagnant.MayDiverge = c.method.unstable() || c.problem.MayDiverge()
 			c.stagnant.Damping = c.method.damping()
-			reason, c.withMagnitudes = c.stagnant.Evaluate(k, c.standing(), c.residual, tol,
+			c.stagnant.Given = len(c.methods) == 1 && c.method.omega() > 0 && c.peer.config.Method.Omega > 0
+			reason, c.withMagnitudes = c.stagnant.Evaluate(c.before+k, c.standing(), c.residual, tol,
 				iterate.StagnantChecks, asked, m)
 		}
 	}
@@ -427,6 +431,9 @@ func (c *cycleDriver) evaluate(totals []float64) {
 	}
 }
 
+// checkOfAll returns the iterate of the open or next check, counted from the first start of the run.
+func (c *cycleDriver) checkOfAll() int { return int(c.before + c.check) }
+
 // standing returns the work that counts against a standstill. Of two methods it is twice that of the method with less: the
 // run goes on until each has had its share without progress.
 func (c *cycleDriver) standing() float64 {
@@ -446,7 +453,7 @@ func (c *cycleDriver) beginKeep() *stage {
 
 // Fields implements iterate.State, between two cycles and without an open check.
 func (c *cycleDriver) Fields(visit func(field any)) {
-	for _, k := range []*iterate.Iteration{&c.cycle, &c.check, &c.measureFrom, &c.stopCheckedAt} {
+	for _, k := range []*iterate.Iteration{&c.before, &c.cycle, &c.check, &c.measureFrom, &c.stopCheckedAt} {
 		visit(k)
 	}
 	visit(&c.residual)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver/iterate"
-	"github.com/p2pdc/p2pdc/solver/method"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -31,34 +30,8 @@ func TestRunInPiecesAlternates(t *testing.T) {
 		}
 		one := newPeerGroup(t, 1, c).run().peers[0].Outcome()
 		require.Equal(t, iterate.Converged, one.Reason)
-		var u []float64
-		var state []byte
-		work := 0.0
-		for pieces := 0; ; pieces++ {
-			require.Less(t, work, 1.5*one.Work, m.Name)
-			c.Partition, c.MaxSweeps = solvertest.SlabsOf(t, p, 1+pieces%2), piece
-			k := newPeerGroup(t, 1, c)
-			for r, c := range solvertest.ConfigsFor(c) {
-				if u == nil {
-					break
-				}
-				b := c.Partition.Box(iterate.Rank(r))
-				c.Initial, c.Earlier = make([]float64, b.Points()), state
-				method.CopyBox(c.Initial, method.DenseLayout(b.Size()), b.From(b.Lo), u, method.DenseLayout(p.N), b.Lo)
-				var err error
-				k.peers[r], err = newPeerOf(c)
-				require.NoError(t, err)
-			}
-			o := k.run().peers[0].Outcome()
-			for _, q := range k.peers {
-				require.Equal(t, o.State, q.Outcome().State)
-			}
-			work += o.Work
-			if u, state = k.answer(p), o.State; o.Reason == iterate.Converged {
-				break
-			}
-			require.Equal(t, iterate.ReachedSweeps, o.Reason)
-		}
+		_, all := inPieces(t, c, piece, 1.5*one.Work)
+		require.Equal(t, iterate.Converged, all.Reason)
 	}
 }
 
@@ -89,4 +62,25 @@ func TestForeignStatesAreIgnored(t *testing.T) {
 			require.Equal(t, want.Sweeps, newPeerGroup(t, 1, c).run().peers[0].Outcome().Sweeps, "%s with state %d", m.Name, j)
 		}
 	}
+}
+
+// A state of the version before, which ends with the alternation, is adopted too.
+func TestOlderStatesAreRead(t *testing.T) {
+	e := earlier{methods: 1, work: 7, omega: 1.5, started: true, old: true}
+	old := iterate.EncodeState(&e)
+	require.Equal(t, &e, decodeEarlier(old))
+	e.old, e.cycles, e.worked = false, 9, [2]float64{7, 2}
+	now := iterate.EncodeState(&e)
+	require.Greater(t, len(now), len(old))
+	require.Equal(t, &e, decodeEarlier(now))
+	require.Nil(t, decodeEarlier(nil))
+	require.Nil(t, decodeEarlier(old[:len(old)-1]))
+
+	p := solvertest.Islands(15, 1e4)
+	c := problem.Config{
+		Problem: p, Scheme: iterate.Synchronous(), Tolerance: 1e-6, Partition: solvertest.SlabsOf(t, p, 1),
+		Method: problem.MethodConfig{Name: problem.SOR}, Earlier: old,
+	}
+	first := newPeerGroup(t, 1, c).peers[0].(*peer)
+	require.InDelta(t, 1.5, first.driver.method.omega(), 0)
 }

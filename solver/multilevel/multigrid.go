@@ -23,13 +23,13 @@ type multigrid struct {
 	guard      method.Safeguard
 	diffusion  levelDiffusion
 
-	problem          *problem.Problem // of the time step
-	referenceSquares kernel.Sum       // squared residual of a grid's reference vector, for guardedStart
-	warm             bool             // cycles can begin from the present values
-	first            bool             // no cycle has been done
-	continues        bool             // the method has begun: no starting values but those of the run
-	earlier          bool             // it has in an earlier run
-	stepFraction     float64          // for takeFraction and measureFraction
+	problem          *problem.Problem  // of the time step
+	referenceSquares kernel.Sum        // squared residual of a grid's reference vector, for guardedStart
+	warm             bool              // cycles can begin from the present values
+	first            bool              // no cycle has been done
+	continues        bool              // the method has begun: no starting values but those of the run
+	earlier          *method.Safeguard // that of an earlier run in which it has begun
+	stepFraction     float64           // for takeFraction and measureFraction
 
 	sinceStopCheck int // relaxations since the last check for an early end
 	stopped        bool
@@ -108,7 +108,9 @@ func (m *multigrid) prepare(p *problem.Problem, _ bool) error {
 	m.stopped = false
 	m.relaxed = 0
 	m.sinceStopCheck = 0
-	m.continues = m.earlier
+	if m.continues = m.earlier != nil; m.continues {
+		m.guard.Adopt(m.earlier)
+	}
 	return nil
 }
 

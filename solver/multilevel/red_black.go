@@ -115,7 +115,7 @@ func (m *redBlack) exhausted() bool { return false }
 func (m *redBlack) measured() (float64, bool) { return 0, false }
 
 func (m *redBlack) observe(squares float64) {
-	m.factor.Observe(int(m.peer.driver.check), math.Sqrt(squares))
+	m.factor.Observe(m.peer.driver.checkOfAll(), math.Sqrt(squares))
 }
 
 func (m *redBlack) unstable() bool { return m.factor.Unstable() }
@@ -123,7 +123,7 @@ func (m *redBlack) unstable() bool { return m.factor.Unstable() }
 func (m *redBlack) damping() iterate.Damping {
 	d := iterate.Damping{Gain: m.factor.Gain(), Damped: m.factor.Damped()}
 	if m.factor.CanDamp() {
-		d.Lower = func() { m.factor.Damp(int(m.peer.driver.check)) }
+		d.Lower = func() { m.factor.Damp(m.peer.driver.checkOfAll()) }
 	}
 	return d
 }

@@ -4,7 +4,8 @@
 // A set of files has a generation: a number, behind the term of its writer and a dot if that is not 0.
 //
 //	manifest-G.json    what the set holds, with the length and SHA-256 of every other file
-//	box-G-R.npy        the values of box R of the grid, [z][y][x]
+//	box-G-R.npy        the values of box R of the grid, [z][y][x]; of B boxes, B + R has those of the best iterate, if
+//	                   that is another one
 //	problem-HASH.bin   the marshalled problem, for every other generation
 //	problem-HASH-2.bin the same, for the others, so that the damage of one file leaves a whole set
 //	lock               the name of the run that writes, which has locked it
@@ -36,6 +37,7 @@ type State struct {
 	N    [3]int
 	Cuts [3][]int  // divide the grid into boxes, one for each file
 	U    []float64 // [z][y][x]; of a nonstationary problem the end of the last complete time step
+	Best []float64 // the answer so far, if its residual is smaller than that of U; otherwise nil
 	Progress
 	// Flags are those of the run by name. A resumed run uses them unless the user gives others.
 	Flags map[string]string

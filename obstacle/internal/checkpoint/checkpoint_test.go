@@ -59,6 +59,7 @@ func requireState(t require.TestingT, want *State, got *Found) {
 	require.Equal(t, want.N, got.N)
 	require.Equal(t, want.Cuts, got.Cuts)
 	require.Equal(t, want.U, got.U)
+	require.Equal(t, want.Best, got.Best)
 	require.Equal(t, want.Progress, got.Progress)
 	require.Equal(t, want.Flags, got.Flags)
 }
@@ -88,6 +89,9 @@ func TestRoundTrip(t *testing.T) {
 		require.NoError(t, err)
 		for step := range rapid.IntRange(1, 4).Draw(t, "writes") {
 			s := stateOf(t, n, parts, step)
+			if rapid.Bool().Draw(t, "a better iterate") {
+				s.Best = stateOf(t, n, parts, step+9).U
+			}
 			w.disk = unlimited()
 			require.NoError(t, w.Write(s))
 			f, err := Open(directory, nil)
@@ -310,6 +314,8 @@ func TestManifestRefusals(t *testing.T) {
 		"with -1 bytes":              func(m *manifest) { m.Problem.Bytes = -1 },
 		"it is of time step -1":      func(m *manifest) { m.Step = -1 },
 		"it names 3 boxes of 4":      func(m *manifest) { m.Boxes = m.Boxes[:3] },
+		"it names 7 boxes of 4":      func(m *manifest) { m.Boxes = append(m.Boxes, m.Boxes[:3]...) },
+		`it names box 4 in "box-1-0`: func(m *manifest) { m.Boxes = append(m.Boxes, m.Boxes...) },
 		`it names box 2 in "../../x`: func(m *manifest) { m.Boxes[2].File = "../../x" },
 		"with 7 bytes":               func(m *manifest) { m.Boxes[0].Bytes = 7 },
 	} {

@@ -44,7 +44,7 @@ type manifest struct {
 	N     [3]int            `json:"n"` // interior points of the grid, x first
 	Cuts  [3][]int          `json:"cuts"`
 	Flags map[string]string `json:"flags"`
-	Boxes []entry           `json:"boxes"` // by rank
+	Boxes []entry           `json:"boxes"` // by rank; then those of the best iterate, if there is one
 }
 
 // entry describes a file of the set.
@@ -135,11 +135,11 @@ func (m *manifest) check() error {
 		return fmt.Errorf("it names a problem in %q with %d bytes", m.Problem.File, m.Problem.Bytes)
 	case m.Step < 0 || m.Step >= problem.MaxSteps:
 		return fmt.Errorf("it is of time step %d", m.Step)
-	case len(m.Boxes) != p.Peers():
+	case len(m.Boxes) != p.Peers() && len(m.Boxes) != 2*p.Peers():
 		return fmt.Errorf("it names %d boxes of %d", len(m.Boxes), p.Peers())
 	}
 	for r, e := range m.Boxes {
-		b := p.Box(iterate.Rank(r))
+		b := p.Box(iterate.Rank(r % p.Peers()))
 		if e.File != boxName(m.generation(), r) || e.Bytes != int64(len(header(m.N, b)))+blocks.Bytes(b) {
 			return fmt.Errorf("it names box %d in %q with %d bytes", r, e.File, e.Bytes)
 		}

@@ -149,11 +149,18 @@ func (f *Found) read(c *problems.Catalog) error {
 	}
 	f.problem = m.Problem.File
 	f.N, f.Cuts, f.Progress, f.Flags = m.N, m.Cuts, m.Progress, m.Flags
-	f.U = make([]float64, m.N[0]*m.N[1]*m.N[2])
-	for r, e := range m.Boxes {
-		if err := f.readBox(&e, problem.Partition{Cuts: m.Cuts}.Box(iterate.Rank(r))); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(f.Directory, e.File), err)
+	p := problem.Partition{Cuts: m.Cuts}
+	for _, values := range []*[]float64{&f.U, &f.Best} {
+		if len(m.Boxes) == 0 {
+			break
 		}
+		*values = make([]float64, m.N[0]*m.N[1]*m.N[2])
+		for r, e := range m.Boxes[:p.Peers()] {
+			if err := f.readBox(*values, &e, p.Box(iterate.Rank(r))); err != nil {
+				return fmt.Errorf("%s: %w", filepath.Join(f.Directory, e.File), err)
+			}
+		}
+		m.Boxes = m.Boxes[p.Peers():]
 	}
 	return nil
 }
@@ -200,8 +207,8 @@ func (f *Found) compare(sum string, e *entry) error {
 	return nil
 }
 
-// readBox reads the values of a box into U.
-func (f *Found) readBox(e *entry, b problem.Box) error {
+// readBox reads the values of a box into those of the grid.
+func (f *Found) readBox(values []float64, e *entry, b problem.Box) error {
 	in, _, err := input.Open(filepath.Join(f.Directory, e.File), e.Bytes)
 	if err != nil {
 		return err
@@ -220,7 +227,7 @@ func (f *Found) readBox(e *entry, b problem.Box) error {
 		if _, err := io.ReadFull(from, buffer); err != nil {
 			return reason(err)
 		}
-		if err := blocks.Put(f.U, f.N, b, at, buffer); err != nil {
+		if err := blocks.Put(values, f.N, b, at, buffer); err != nil {
 			return err
 		}
 	}
@@ -231,7 +238,7 @@ func (f *Found) readBox(e *entry, b problem.Box) error {
 		return fmt.Errorf("it is not an array of the box %v", b)
 	}
 	for _, idx := range b.Each {
-		v := f.U[idx[0]-1+f.N[0]*(idx[1]-1+f.N[1]*(idx[2]-1))]
+		v := values[idx[0]-1+f.N[0]*(idx[1]-1+f.N[1]*(idx[2]-1))]
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("the value %g at grid point %v is not finite", v, idx)
 		}

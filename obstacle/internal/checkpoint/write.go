@@ -220,13 +220,18 @@ func (w *Writer) writeSet(m *manifest, s *State) error {
 		return err
 	}
 	p := problem.Partition{Cuts: s.Cuts}
-	for r := range p.Peers() {
-		b := p.Box(iterate.Rank(r))
-		e, err := w.replace(boxName(m.generation(), r), func(f io.Writer) error { return writeBox(f, s, b) })
-		if err != nil {
-			return err
+	for _, values := range [][]float64{s.U, s.Best} {
+		for r := range p.Peers() {
+			if values == nil {
+				break
+			}
+			b, name := p.Box(iterate.Rank(r)), boxName(m.generation(), len(m.Boxes))
+			e, err := w.replace(name, func(f io.Writer) error { return writeBox(f, values, s.N, b) })
+			if err != nil {
+				return err
+			}
+			m.Boxes = append(m.Boxes, e)
 		}
-		m.Boxes = append(m.Boxes, e)
 	}
 	if err := w.sync(); err != nil { // the files that the manifest names precede it
 		return err
@@ -266,14 +271,14 @@ func (w *Writer) writeProblem(m *manifest, s *State) error {
 // pieceBytes is the size of the pieces in which boxes are written and read.
 const pieceBytes = 1 << 18
 
-func writeBox(f io.Writer, s *State, b problem.Box) error {
-	if _, err := f.Write(header(s.N, b)); err != nil {
+func writeBox(f io.Writer, values []float64, n [3]int, b problem.Box) error {
+	if _, err := f.Write(header(n, b)); err != nil {
 		return err
 	}
 	buffer := make([]byte, min(pieceBytes, blocks.Bytes(b)))
 	for at := int64(0); at < blocks.Bytes(b); {
 		piece := buffer[:min(int64(len(buffer)), blocks.Bytes(b)-at)]
-		if err := blocks.Get(piece, s.U, s.N, b, at); err != nil {
+		if err := blocks.Get(piece, values, n, b, at); err != nil {
 			return err
 		}
 		if _, err := f.Write(piece); err != nil {

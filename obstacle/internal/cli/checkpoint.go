@@ -125,7 +125,7 @@ func (a *app) newSaver(q *request, w *work, c *checkpointFlags) (*saver, error) 
 	s.done.Host, _ = os.Hostname()
 	var err error
 	if q.from != nil {
-		s.before = q.from.Progress
+		s.before, s.common.Best = q.from.Progress, q.from.Best
 	}
 	if s.whole = q.from != nil && c.directory == q.from.Directory; s.whole {
 		s.writer, err = q.from.Writer(build.Version())
@@ -297,8 +297,9 @@ func (s *saver) writeLast(o *launch.Outcome, converged bool, residual nullable.N
 			p.Method = o.Peers[i].State
 		}
 		last := o.U
+		s.common.Best = nil
 		if o.AtStart { // the residual rises first: a run in pieces that went back each time would never end
-			last = o.Ended
+			last, s.common.Best = o.Ended, o.U
 		}
 		if err = s.write(last, p); errors.Is(err, checkpoint.ErrSuperseded) {
 			s.log.Warn().Msg(err.Error())

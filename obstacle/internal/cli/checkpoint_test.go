@@ -44,7 +44,7 @@ func stepOf(t *testing.T, directory string) int {
 	return f.Step
 }
 
-// The checkpoint of a run that stopped early holds its last iterate, also where the answer is the starting iterate.
+// The checkpoint of a run that stopped early holds its last iterate, and the starting iterate where that is the answer.
 func TestLastCheckpointGoesOn(t *testing.T) {
 	for _, o := range []*launch.Outcome{
 		{U: []float64{1, 2, 3, 4}},
@@ -56,6 +56,7 @@ func TestLastCheckpointGoesOn(t *testing.T) {
 		f, err := checkpoint.Open(directory, nil)
 		require.NoError(t, err)
 		require.Equal(t, []float64{1, 2, 3, 4}, f.U)
+		require.Equal(t, o.AtStart, f.Best != nil)
 		require.Equal(t, "state", string((&request{from: f}).earlierState()))
 	}
 }

@@ -25,8 +25,8 @@ func TestCompareGivesAVerdict(t *testing.T) {
 			times[r.Scheme] = float64(r.Comparable)
 		}
 	}
-	require.Less(t, times[*c.Verdict.Winner], times[c.Verdict.Against])
-	require.InEpsilon(t, times[c.Verdict.Against]/times[*c.Verdict.Winner], float64(c.Verdict.Factor), 1e-9)
+	require.Less(t, times[*c.Verdict.Winner], times[*c.Verdict.Against])
+	require.InEpsilon(t, times[*c.Verdict.Against]/times[*c.Verdict.Winner], float64(c.Verdict.Factor), 1e-9)
 	require.False(t, c.Verdict.WithinSpread)
 	_, text, _ := call(args...)
 	require.Contains(t, text, c.Verdict.Sentence)

@@ -144,6 +144,9 @@ func (a *app) evaluate(w *work, o *launch.Outcome, r *recorder, stepMode string)
 		if err == nil {
 			e, err = preferStart(w, o, e, threads)
 		}
+		if err == nil && o.Reason == launch.Stagnated {
+			o.Rounding, err = verify.RoundingLevel(w.problem, o.U, threads)
+		}
 		return e, nil, err
 	}
 	out := report.NewEvolution(w.problem, o, stepMode)
@@ -172,12 +175,17 @@ func (a *app) evaluate(w *work, o *launch.Outcome, r *recorder, stepMode string)
 }
 
 // preferStart replaces the iterate of a run that has not converged by the starting iterate if that has a smaller
-// residual, and evaluates it. The start max(φ, 0) has the relative residual 1.
+// residual, and evaluates it. The start max(φ, 0) has the relative residual 1. A run that continues another one does so with
+// the answer of that one.
 func preferStart(w *work, o *launch.Outcome, e verify.Evaluation, x problem.Executor) (verify.Evaluation, error) {
 	if o.Reason == launch.Converged {
 		return e, nil
 	}
-	start, s, err := verify.BetterStart(w.problem, w.initial, e.RelativeResidual, x)
+	before := w.initial
+	if w.best != nil {
+		before = w.best
+	}
+	start, s, err := verify.BetterStart(w.problem, before, e.RelativeResidual, x)
 	if start == nil || err != nil {
 		return e, err
 	}

@@ -138,6 +138,7 @@ func (q *request) alternatives(w *work, clusters []string) (out report.Alternati
 	} else if w.method.Next == "" {
 		out.Next = w.choice.Next
 	}
+	out.Omega = w.method.Omega
 	if w.scheme.Lockstep() {
 		return out
 	}

@@ -152,7 +152,8 @@ type work struct {
 	rows          []p2psap.OptionalRow
 	order         problem.Order
 	initial       []float64
-	after         int // complete time steps
+	best          []float64 // the answer of the run that this one continues, if initial is another iterate
+	after         int       // complete time steps
 	slow          map[int]float64
 	peers         int
 	threads       int
@@ -198,7 +199,7 @@ func (q *request) resolve(ref string) (*work, error) {
 		}
 	}
 	if q.from != nil {
-		w.initial, w.after = q.from.U, q.from.Step
+		w.initial, w.best, w.after = q.from.U, q.from.Best, q.from.Step
 	}
 	if q.initial != "" {
 		if w.initial, err = output.ReadInitial(q.initial, w.problem); err != nil {

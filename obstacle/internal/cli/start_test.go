@@ -31,22 +31,25 @@ func TestAnEarlyEndIsNeverWorseThanTheStart(t *testing.T) {
 		name     string
 		reason   string
 		initial  []float64
+		best     []float64
 		u, want  []float64
 		replaced bool
 	}{
-		{"interrupted", launch.Interrupted, nil, worse, start, true},
-		{"time", launch.Time, nil, worse, start, true},
-		{"diverged", launch.Diverged, nil, garbage, start, true},
-		{"stagnated", launch.Stagnated, nil, worse, start, true},
-		{"failed", launch.Failed, nil, garbage, start, true},
-		{"solved", launch.Converged, nil, worse, worse, false},
-		{"better than the start", launch.Sweeps, worse, start, start, false},
-		{"worse than the user's start", launch.Sweeps, start, worse, start, true},
+		{"interrupted", launch.Interrupted, nil, nil, worse, start, true},
+		{"time", launch.Time, nil, nil, worse, start, true},
+		{"diverged", launch.Diverged, nil, nil, garbage, start, true},
+		{"stagnated", launch.Stagnated, nil, nil, worse, start, true},
+		{"failed", launch.Failed, nil, nil, garbage, start, true},
+		{"solved", launch.Converged, nil, nil, worse, worse, false},
+		{"better than the start", launch.Sweeps, worse, nil, start, start, false},
+		{"worse than the answer of the run before", launch.Sweeps, worse, start, worse, start, true},
+		{"better than the answer of the run before", launch.Sweeps, garbage, worse, start, start, false},
+		{"worse than the user's start", launch.Sweeps, start, nil, worse, start, true},
 	} {
 		o := &launch.Outcome{Reason: c.reason, U: c.u}
 		e, err := verify.Evaluate(p, c.u, nil)
 		require.NoError(t, err)
-		got, err := preferStart(&work{problem: p, initial: c.initial}, o, e, nil)
+		got, err := preferStart(&work{problem: p, initial: c.initial, best: c.best}, o, e, nil)
 		require.NoError(t, err)
 		require.Equal(t, c.want, o.U, c.name)
 		require.Equal(t, c.replaced, o.AtStart, c.name)

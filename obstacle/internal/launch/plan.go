@@ -155,7 +155,9 @@ type Outcome struct {
 	Reason  string
 	AtStart bool      // U is the starting iterate, since the last one had a larger residual
 	Ended   []float64 `json:"-"` // the last iterate if AtStart, from which a later run continues
-	Failure string    // description of the failure if Reason is Failed; of what to change if it is Diverged
+	// Rounding is the relative residual at which methods stagnate by rounding near U; 0: it is unknown. See verify.RoundingLevel.
+	Rounding float64 `json:"-"`
+	Failure  string  // description of the failure if Reason is Failed; of what to change if it is Diverged
 
 	// The following fields are those of a nonstationary problem. U is then the end of the last complete step, or u(0).
 	Steps int // complete, with those before the run

@@ -15,8 +15,9 @@ type Alternatives struct {
 	Next      string // if the method of the choice does not converge; empty if it takes part in the run
 	// Alternates are the methods between which the run would alternate without the choice of the user, if it is not known which
 	// one is better. The fields before are empty then.
-	Alternates string // "A and B"
-	Lockstep   string // for the run with scheme sync, if it has another scheme
+	Alternates string  // "A and B"
+	Lockstep   string  // for the run with scheme sync, if it has another scheme
+	Omega      float64 // the factor of SOR that the user has set; 0: none
 }
 
 const (
@@ -33,7 +34,10 @@ func (s *Solution) hint() string {
 	a, work := &s.Alternatives, s.SequentialEquivalentSweeps
 	stopped := s.Reason == launch.Sweeps || s.Reason == launch.Time || s.Reason == launch.Interrupted
 	slow := stopped && work >= muchWork
-	stands := s.Reason == launch.Stagnated && s.RelativeResidual > roundingLimit
+	stands := s.Reason == launch.Stagnated && s.RelativeResidual > roundingLimit && !s.rounded
+	if (slow || stands) && a.Omega > 0 {
+		return fmt.Sprintf("%s converges too slowly with --omega %v: without that flag, it chooses its factor", s.Method, a.Omega)
+	}
 	if a.Lockstep != "" && (slow || stands) {
 		return fmt.Sprintf("%s converges too slowly with scheme %s: try --scheme sync, for which %s is chosen (docs/methods.md)",
 			s.Method, s.Scheme, a.Lockstep)

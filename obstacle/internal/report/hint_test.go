@@ -37,6 +37,7 @@ func TestHint(t *testing.T) {
 	maybe := Alternatives{Otherwise: "multigrid"}
 	flow := Alternatives{Alternates: "multigrid and sor"}
 	async := Alternatives{Lockstep: "multigrid"}
+	given := Alternatives{Otherwise: "multigrid", Omega: 1.99}
 	for _, c := range []struct {
 		method, why, reason string
 		work                float64
@@ -70,6 +71,8 @@ func TestHint(t *testing.T) {
 		{"schwarz", "scheme async", launch.Stagnated, 50, async, "try --scheme sync, for which multigrid is chosen"},
 		{"schwarz", "--method", launch.Time, much, async, "try --scheme sync, for which multigrid is chosen"},
 		{"schwarz", "scheme async", launch.Time, 50, async, ""},
+		{"sor", "--method", launch.Stagnated, 50, given, "sor converges too slowly with --omega 1.99: without that flag, it chooses"},
+		{"sor", "--method", launch.Time, 50, given, ""},
 		{"schwarz", "scheme async", launch.Converged, 1e5, async, ""},
 	} {
 		s := Solution{

@@ -146,10 +146,23 @@ func TestStagnated(t *testing.T) {
 	require.InDelta(t, 3e-8, float64(s.ReachableTolerance), 1e-12)
 	var out bytes.Buffer
 	s.Text(&out)
-	require.Contains(t, out.String(), "stagnated: the residual has stopped falling, by rounding, since A is nearly singular, or since the method is very slow here; --tol 3e-08 can be met")
+	require.Contains(t, out.String(), "stagnated: the residual has stopped falling, since A is nearly singular, or since the method is very slow here; --tol 3e-08 can be met")
 	b, err := json.Marshal(s)
 	require.NoError(t, err)
 	require.Contains(t, string(b), `"reachable_tolerance":3e-08`)
+
+	for _, residual := range []float64{1e-9, 2.4e-8, 6e-8} { // of several methods
+		o.Rounding = 3.2e-7
+		s = &Solution{N: []int{4, 4, 4}, Points: 64, Tolerance: 1e-10, Alternatives: Alternatives{Next: "multigrid"}}
+		s.Add(o, cut, verify.Evaluation{RelativeResidual: residual})
+		require.Equal(t, "stagnated by rounding: the tolerance is near or below what double precision gives here; --tol 1.2e-07 can be met",
+			s.verdict())
+		require.Empty(t, s.hint(), "no other method avoids it")
+	}
+	o.Rounding = 2e-8
+	s.Add(o, cut, verify.Evaluation{RelativeResidual: 6e-8})
+	require.InDelta(t, 7.5e-8, float64(s.ReachableTolerance), 1e-12)
+	require.Contains(t, s.verdict(), "falling, since A is nearly singular")
 
 	s = &Solution{N: []int{4, 4, 4}, Points: 64, Evolution: &Evolution{}}
 	s.Add(o, cut, verify.Evaluation{RelativeResidual: 1e-3})

@@ -46,19 +46,19 @@ func (c *SimulatedComparison) Judge(coarser []nullable.Number, uncorrected []str
 		}
 		v := c.Verdict
 		v.refuse(fmt.Sprintf("on %s, there is no estimate for the full grid, as %s: run --stand-in 1 (on stand-in %d, %s is "+
-			"%.2f times as fast as %s)", plural(v.Peers, "peer"), why, c.StandIn, v.Fastest, float64(v.Factor), v.Against))
+			"%.2f times as fast as %s)", plural(v.Peers, "peer"), why, c.StandIn, *v.Fastest, float64(v.Factor), *v.Against))
 		v.WithinSpread, v.SpreadKnown = false, false
 		return
 	}
 	v := c.Verdict
-	w, s := fmt.Sprint(v.Fastest, v.Peers), fmt.Sprint(v.Against, v.Peers)
+	w, s := fmt.Sprint(*v.Fastest, v.Peers), fmt.Sprint(*v.Against, v.Peers)
 	first, second := at[w], at[s]
 	switch {
 	case near(c.Rows[first].Met, c.Rows[second].Met) && near(coarser[first], coarser[second]) && v.Factor < 1+equalRatio,
 		v.FactorLow > 1-2*equalRatio && v.FactorHigh < 1+2*equalRatio:
 		v.WithinSpread = true
 		v.undecided(fmt.Sprintf("on %s, %s (%.3g s) and %s (%.3g s) differ too little for stand-ins %d and %d (factor %s): "+
-			"neither is faster", plural(v.Peers, "peer"), v.Fastest, c.Rows[first].Comparable, v.Against,
+			"neither is faster", plural(v.Peers, "peer"), *v.Fastest, c.Rows[first].Comparable, *v.Against,
 			c.Rows[second].Comparable, c.Coarser, c.StandIn, v.factor()))
 	case v.WithinSpread || !(c.Rows[first].Met < c.Rows[second].Met) || !(coarser[first] < coarser[second]):
 		v.depends(fmt.Sprintf("stand-ins %d and %d leave it open: run --stand-in 1%s", c.Coarser, c.StandIn,
@@ -101,7 +101,7 @@ func near(a, b nullable.Number) bool {
 // depends says that the stand-in decides who wins.
 func (v *Verdict) depends(why string) {
 	v.refuse(fmt.Sprintf("on %s, the winner depends on the stand-in (%s is estimated to be %s times as fast as %s): %s",
-		plural(v.Peers, "peer"), v.Fastest, v.factor(), v.Against, why))
+		plural(v.Peers, "peer"), *v.Fastest, v.factor(), *v.Against, why))
 }
 
 // draw draws the residual of every row against virtual time, with the shares of the time of its machines.

@@ -40,6 +40,8 @@ type Solution struct {
 
 	Alternatives Alternatives `json:"-"`
 
+	rounded bool // it stagnated by rounding
+
 	Balance     string `json:"balance"` // "on", "off", or "off: " and the reason
 	PlanesMoved int    `json:"planes_moved"`
 	Planes      []int  `json:"planes,omitempty"` // of each peer at the end, if planes may move
@@ -143,8 +145,8 @@ type Probe struct {
 	Between *[2]float64 `json:"between,omitempty"` // bounds of u of the discrete solution
 }
 
-// reachable returns a tolerance that a stagnated run would have met: its last residual with a margin, rounded to two
-// digits. For an incomplete time step it is the residual that the peers agreed on. It is unknown if the last iterate is not the
+// reachable returns a tolerance that a stagnated run would have met, rounded to two digits. If it stagnated by rounding, that is
+// one that every method can meet. Otherwise it is the last residual with a margin. For an incomplete time step it is the residual that the peers agreed on. It is unknown if the last iterate is not the
 // answer, and if the start meets it.
 func (s *Solution) reachable(o *launch.Outcome) nullable.Number {
 	if o.Reason != launch.Stagnated || o.AtStart {
@@ -159,14 +161,23 @@ func (s *Solution) reachable(o *launch.Outcome) nullable.Number {
 			most = max(most, float64(p.Residual))
 		}
 	}
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(reachableMargin*most, 'e', 1, 64), 64)
+	if level := reachableLevel * o.Rounding; s.rounded && most <= level {
+		most = level
+	} else {
+		most *= reachableMargin
+	}
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(most, 'e', 1, 64), 64)
 	if rounded >= 1 {
 		return nullable.NaN()
 	}
 	return nullable.Number(rounded)
 }
 
-const reachableMargin = 1.25
+const (
+	reachableMargin = 1.25
+	// reachableLevel is the largest part of the level of rounding errors at which a method has stagnated in a measurement.
+	reachableLevel = 12. / 32
+)
 
 // Add sets the fields that follow from the run and the evaluation of its answer.
 func (s *Solution) Add(o *launch.Outcome, cut problem.Partition, e verify.Evaluation) {
@@ -184,6 +195,7 @@ func (s *Solution) Add(o *launch.Outcome, cut problem.Partition, e verify.Evalua
 	s.ContactForce, s.UpperForce = nullable.Number(e.Force[0]), nullable.Number(e.Force[1])
 	s.ContactPoints, s.UpperContact = nullable.Count(e.ContactPoints), nullable.Count(e.UpperPoints)
 	s.Sum = nullable.Number(e.Sum)
+	s.rounded = e.RelativeResidual <= o.Rounding && !o.AtStart
 	s.ReachableTolerance, s.AtStart = s.reachable(o), o.AtStart
 	// An answer with filled holes is solved if its residual meets the tolerance.
 	s.Converged = (o.Reason == launch.Converged || len(o.Filled) > 0) && e.RelativeResidual <= s.Tolerance

@@ -161,6 +161,11 @@ func TestVerdictOfAStandIn(t *testing.T) {
 		require.NotNil(t, s.Verdict, name)
 		require.Equal(t, c.depends, s.Verdict.DependsOnStandIn, name)
 		require.Equal(t, c.depends, !s.Verdict.Factor.Known() && !s.Verdict.FactorLow.Known() && !s.Verdict.FactorHigh.Known(), name)
+		require.Equal(t, c.depends, s.Verdict.Fastest == nil && s.Verdict.Against == nil, name)
+		if c.depends {
+			require.Empty(t, s.Verdict.Reasons, name)
+			require.False(t, s.Verdict.SweepRatio.Known() || s.Verdict.CostRatio.Known(), name)
+		}
 		require.Contains(t, s.Verdict.Sentence, c.want, name)
 		if c.neither {
 			require.True(t, s.Verdict.WithinSpread, name)

@@ -210,14 +210,7 @@ func (s *Solution) verdict() string {
 	case launch.Interrupted:
 		return "interrupted: " + s.best()
 	case launch.Stagnated:
-		why := "stagnated: the residual has stopped falling"
-		if s.Alternatives.Lockstep == "" || s.RelativeResidual <= roundingLimit {
-			why += ", by rounding, since A is nearly singular, or since the method is very slow here"
-		}
-		if s.ReachableTolerance.Known() {
-			why += fmt.Sprintf("; --tol %.2g can be met", s.ReachableTolerance)
-		}
-		return why
+		return s.stagnated()
 	case launch.Diverged:
 		return "diverged: " + s.best() + "; " + spelling.Visible(s.Failure)
 	}
@@ -227,8 +220,31 @@ func (s *Solution) verdict() string {
 	return "failed: " + spelling.Visible(s.Failure)
 }
 
+// stagnated describes why the run stagnated, as far as it is known, and which tolerance can be met.
+func (s *Solution) stagnated() string {
+	why := "stagnated: the residual has stopped falling"
+	switch {
+	case s.rounded:
+		why = "stagnated by rounding: the tolerance is near or below what double precision gives here"
+	case s.RelativeResidual <= roundingLimit:
+		why += ", by rounding, since A is nearly singular, or since the method is very slow here"
+	case s.Alternatives.Lockstep == "":
+		why += ", since A is nearly singular, or since the method is very slow here"
+	}
+	if s.ReachableTolerance.Known() {
+		why += fmt.Sprintf("; --tol %.2g can be met", s.ReachableTolerance)
+	}
+	if s.AtStart {
+		why += ": " + s.best()
+	}
+	return why
+}
+
 // best describes the answer of a run that ended early.
 func (s *Solution) best() string {
+	if s.AtStart && s.Resumed != nil {
+		return "answer of the run before, whose residual is smaller than that of the last iterate"
+	}
 	if s.AtStart {
 		return "starting iterate, whose residual is smaller than that of the last one"
 	}

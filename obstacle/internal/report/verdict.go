@@ -25,8 +25,8 @@ type Contender struct {
 type Verdict struct {
 	Peers        int             `json:"peers"`
 	Winner       *string         `json:"winner"`        // Fastest; nil: neither is faster, or it depends on the stand-in
-	Fastest      string          `json:"fastest"`       // the row with the shortest time
-	Against      string          `json:"against"`       // the row with the next time
+	Fastest      *string         `json:"fastest"`       // the row with the shortest time; nil: it depends on the stand-in
+	Against      *string         `json:"against"`       // the row with the next time, likewise
 	Factor       nullable.Number `json:"factor"`        // time of Against / time of Fastest, unknown without an estimate
 	WithinSpread bool            `json:"within_spread"` // the times of the two overlap
 	SpreadKnown  bool            `json:"spread_known"`  // there were several rounds, or times of the full grid that do not vary
@@ -76,7 +76,7 @@ func Judge(all []Contender, rounds int) *Verdict {
 	})
 	w, s := &all[0], &all[1]
 	v := &Verdict{
-		Peers: peers, Fastest: w.Name, Against: s.Name, Factor: nullable.Number(s.Seconds / w.Seconds),
+		Peers: peers, Fastest: &w.Name, Against: &s.Name, Factor: nullable.Number(s.Seconds / w.Seconds),
 		SpreadKnown: rounds != 1, WithinSpread: rounds != 1 && w.Slowest >= s.Fastest,
 		SweepRatio: nullable.Number(w.Sweeps / s.Sweeps),
 		CostRatio:  nullable.Number(w.Seconds / w.Sweeps / (s.Seconds / s.Sweeps)), Reasons: []string{},
@@ -97,11 +97,14 @@ func (v *Verdict) undecided(sentence string) {
 	v.Winner, v.Reasons, v.Sentence = nil, []string{}, sentence
 }
 
-// refuse leaves the verdict without a winner and without a factor, which only the full grid can give.
+// refuse leaves the verdict without an order of the rows and without what compares them, which only the full grid can give.
 func (v *Verdict) refuse(sentence string) {
 	v.DependsOnStandIn = true
 	v.undecided(sentence)
-	v.Factor, v.FactorLow, v.FactorHigh = nullable.NaN(), nullable.NaN(), nullable.NaN()
+	v.Fastest, v.Against = nil, nil
+	for _, n := range []*nullable.Number{&v.Factor, &v.FactorLow, &v.FactorHigh, &v.SweepRatio, &v.CostRatio} {
+		*n = nullable.NaN()
+	}
 }
 
 // reasons explains a shorter time by its two factors, the number of sweeps and the time of one.

@@ -108,7 +108,7 @@ func TestVerdictOfDrawnResults(t *testing.T) {
 		if b.Seconds < a.Seconds {
 			a, b = b, a
 		}
-		require.Equal(t, a.Name, v.Fastest)
+		require.Equal(t, a.Name, *v.Fastest)
 		require.Equal(t, v.WithinSpread, v.Winner == nil)
 		require.GreaterOrEqual(t, float64(v.Factor), 1.0)
 		require.Equal(t, a.Slowest >= b.Fastest, v.WithinSpread)
