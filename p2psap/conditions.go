@@ -13,7 +13,9 @@ type Conditions struct {
 	Locality Locality
 	Network  Network
 	Distance Distance
-	Lossy    bool // the path loses so much that it must be congested
+	// Lossy: congestion control is needed, because the path loses much, or because an asynchronous session inside a
+	// cluster shares a line with sessions between clusters.
+	Lossy bool
 }
 
 // Composition is the answer of a Policy: micro-protocols from top to bottom, and their settings.

@@ -76,6 +76,7 @@ type monitorState struct {
 	at      microproto.Instant // last run; 0: none
 
 	lossy    bool               // as of the last change
+	theirs   bool               // the other end has found so: it also finds when that is over
 	clean    microproto.Instant // of the last change to a path without loss; 0: none
 	relapses int                // times that loss came back soon after such a change
 }
@@ -99,6 +100,36 @@ func (m *monitorState) pause(now microproto.Instant, lossy bool, dwell time.Dura
 	}
 	m.lossy = true
 	return dwell << m.relapses
+}
+
+// sharedLine is whether the node has sessions between clusters over Ethernet, as found at an instant.
+type sharedLine struct {
+	between bool
+	found   microproto.Instant // 0: never
+}
+
+// sharesLine reports whether an asynchronous session inside a cluster shares the node's line with sessions between
+// clusters. Without congestion control it fills its receiver's port of the switch, and congestion control of the
+// others then leaves it the whole line.
+func (n *Node) sharesLine(now microproto.Instant, s *session) bool {
+	if s.conditions.Mode != microproto.ModeAsynchronous || s.conditions.Network != Ethernet {
+		return false
+	}
+	if l := &n.line; l.found == 0 || now.Sub(l.found) >= monitorEvery {
+		*l = sharedLine{slices.ContainsFunc(n.sessions, (*session).betweenClusters), now}
+	}
+	return n.line.between
+}
+
+// betweenClusters reports whether an open session has congestion control because its ends are far apart.
+func (s *session) betweenClusters() bool {
+	if s == nil || s.state != SessionOpen {
+		return false
+	}
+	c := s.conditions
+	c.Lossy = false
+	column, err := ColumnOf(c)
+	return err == nil && !column.Intra && !column.InfiniBand
 }
 
 // located reports whether it needs no measurement where the other end is.
@@ -132,6 +163,7 @@ func (n *Node) monitor(now microproto.Instant, s *session) {
 		return
 	}
 	to := n.config.Monitor.Classify(s.conditions, p.metrics)
+	to.Lossy = to.Lossy || s.conditions.Lossy && m.theirs || n.sharesLine(now, s)
 	if known { // between hosts the path may be congested all the same
 		to.Distance = s.conditions.Distance
 	}

@@ -30,6 +30,7 @@ type Node struct {
 	associations *control.Associations
 	peers        []*peer // by control.Peer.Number
 	catalog      uint64  // fingerprint
+	line         sharedLine
 	counters     NodeCounters
 	rand         *rand.Rand
 	config       NodeConfig

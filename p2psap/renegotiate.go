@@ -320,6 +320,9 @@ func (n *Node) finishChange(now microproto.Instant, s *session, err error) {
 		if err != nil {
 			s.monitor.refused = to
 		} else {
+			if to.Lossy != s.monitor.lossy {
+				s.monitor.theirs = to.Lossy && cause == control.CauseAccept
+			}
 			pause = s.monitor.pause(now, to.Lossy, pause)
 		}
 		s.monitor.rest = now.Add(pause)

@@ -16,7 +16,8 @@ type Channel struct {
 	LabelShift uint
 
 	slots       []Slot
-	Agreed      Slot // newest values received on the agreement session
+	received    uint64 // halos
+	Agreed      Slot   // newest values received on the agreement session
 	lastSent    time.Duration
 	Sent        bool // a halo was sent and can be repeated
 	RepeatOlder bool // in lockstep over a lossy session: repeat the older halo next
@@ -212,6 +213,7 @@ func (p *Coordination) HaloFrom(q Rank, label uint64, data [][]byte, sweeping bo
 			"iterate: a halo from rank %d after %d moves of the boundary; this peer knows of %d", q, moves,
 			c.BoundaryMoves)
 	}
+	c.received++
 	return c, Slot{step: step, moves: moves, Label: iterate, Data: data}, nil
 }
 

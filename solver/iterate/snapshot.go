@@ -1,6 +1,7 @@
 package iterate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -181,21 +182,28 @@ const sweepsPerRound = 16
 
 // countedWork is the work that counts against a standstill.
 type countedWork struct {
-	sum  float64
-	made float64 // all work at the newest call of work
-	at   time.Duration
+	sum   float64
+	made  float64 // all work at the newest call of work
+	at    time.Duration
+	halos uint64 // of the neighbour from which fewest have arrived
 }
 
 // work returns the sweeps up to iterate k that count as work. Small blocks are relaxed thousands of times while values pass
 // to the farthest peer, and most of these sweeps change nothing. The round trip may change, so the sweeps since the snapshot
-// before are compared with its newest value.
+// before are compared with its newest value. No more sweeps count than halos have arrived from every neighbour: the
+// relaxations of Schwarz's method are many sweeps each, and on a busy machine a neighbour sends seldom.
 func (e *snapshotRule) work(k Iteration) float64 {
 	c, made, now := &e.counted, e.p.work(k), e.p.Now
 	more := made - c.made
 	if round := e.scheduler.newestRound; round > 0 {
 		more = min(more, sweepsPerRound*float64(now-c.at)/float64(round))
 	}
-	*c = countedWork{sum: c.sum + max(0, more), made: made, at: now}
+	halos := c.halos
+	if len(e.p.Halos) > 0 {
+		halos = slices.MinFunc(e.p.Halos, func(a, b *Channel) int { return cmp.Compare(a.received, b.received) }).received
+		more = min(more, float64(halos-c.halos))
+	}
+	*c = countedWork{sum: c.sum + max(0, more), made: made, at: now, halos: halos}
 	return c.sum
 }
 

@@ -22,6 +22,25 @@ func TestSweepsOfARoundTrip(t *testing.T) {
 	require.Equal(t, float64(2<<20+100*sweepsPerRound), e.work(0), "a slow path takes no work back")
 }
 
+// Neither are sweeps that are made while a neighbour sends nothing. The round trip does not show that: a process that waits
+// for a processor answers at once when it has one.
+func TestSweepsWithoutHalos(t *testing.T) {
+	slow, fast := &Channel{Rank: 1}, &Channel{Rank: 2}
+	e := &snapshotRule{verdicts: verdicts{p: &Coordination{Halos: []*Channel{slow, fast}}}}
+	counted := 0.0
+	for _, c := range []struct{ made, slow, fast, more float64 }{
+		{100, 1, 1, 1},
+		{100, 0, 50, 0},
+		{100, 2, 0, 2},
+		{100, 100, 200, 100},
+		{0, 5, 5, 0},
+	} {
+		e.p.Spent, slow.received, fast.received = e.p.Spent+c.made, slow.received+uint64(c.slow), fast.received+uint64(c.fast)
+		counted += c.more
+		require.Equal(t, counted, e.work(0))
+	}
+}
+
 // standing returns the verdict on a residual as a function of the work, and the work at the verdict.
 func standing(s Stagnation, from, most float64, residual func(work float64) float64) (why Reason, work float64) {
 	for work = from; why == Running && work < most; work += 64 {
