@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
@@ -170,6 +171,12 @@ func (r *shell) serve(m *member, l *link) {
 			if err != nil {
 				err = fmt.Errorf("invalid part of its block: %w", err)
 			}
+		case rendezvous.Result:
+			if msg.Placed && r.Answer != nil && !blocks.Finite(r.vector(), r.Problem.N, r.owned.box(m.rank)) {
+				err = fmt.Errorf("%w: %w", rendezvous.ErrMalformed, kernel.ErrNotFinite)
+				break
+			}
+			r.emit(input{event: event{of: m, message: msg}})
 		default:
 			r.emit(input{event: event{of: m, message: msg}})
 		}

@@ -186,6 +186,8 @@ func (r *run) handle(o event) {
 		switch {
 		case m.result != nil && (!m.missing() || m.result.Reason == Failed):
 			m.gone = true
+		case errors.Is(o.closed, rendezvous.ErrMalformed):
+			r.expel(m, o.closed)
 		case m.exited:
 			r.processEnded(m)
 		case r.anyOf(m, func(q *member) bool { return q.child != 0 }): // the exit status of its process follows
@@ -268,10 +270,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		}
 		r.verdict = r.now
 		if msg.Placed && (r.Answer == nil || m.child == 0) {
-			m.gone = true
-			r.add(disconnect{m})
-			r.fail(failure{closed, m.rank,
-				fmt.Sprintf("%s claims that its block is in shared memory, which it does not have", m)})
+			r.expel(m, errors.New("it claims that its block is in shared memory, which it does not have"))
 			return
 		}
 		m.result = &msg
@@ -322,8 +321,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		if r.receiveRecovery(m, msg) {
 			return
 		}
-		r.add(disconnect{m})
-		r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s sent an unexpected %T", m, msg)})
+		r.expel(m, fmt.Errorf("it sent an unexpected %T", msg))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/member"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
@@ -222,6 +223,9 @@ func (c *courier) keep(k iterate.Iteration, state []byte, values func(dst []floa
 func (c *courier) receive(of iterate.Rank) {
 	for {
 		k, err := readCopy(c.from, c.array(of))
+		if errors.Is(err, kernel.ErrImpossible) {
+			c.p.goOnWithout(c.epoch, of, err)
+		}
 		if err != nil || !c.p.copies.add(c.epoch, of, k) {
 			c.p.log.Debug().Err(err).Int("of", int(of)).Msg("no more copies are stored")
 			return
@@ -230,6 +234,13 @@ func (c *courier) receive(of iterate.Rank) {
 			return
 		}
 	}
+}
+
+// goOnWithout tells the leader that this peer goes on without another one, which is lost.
+func (p *peer) goOnWithout(epoch int, q iterate.Rank, why error) {
+	_ = p.leader.Send(rendezvous.Unreachable{
+		Epoch: epoch, Rank: int(q), Why: why.Error(), Impossible: errors.Is(why, kernel.ErrImpossible),
+	})
 }
 
 // array returns a function that allocates the values of a peer's block.
@@ -249,7 +260,7 @@ func readCopy(in io.Reader, values func() []float64) (*buddy.Copy, error) {
 	}
 	n := binary.LittleEndian.Uint32(head[8:])
 	if n > maxState {
-		return nil, fmt.Errorf("a copy with a state of %d bytes; %d is the most", n, maxState)
+		return nil, fmt.Errorf("%w: a copy with a state of %d bytes; %d is the most", kernel.ErrImpossible, n, maxState)
 	}
 	k := &buddy.Copy{
 		Iterate: iterate.Iteration(binary.LittleEndian.Uint64(head[:])), State: make([]byte, n),
@@ -263,6 +274,9 @@ func readCopy(in io.Reader, values func() []float64) (*buddy.Copy, error) {
 	for at := 0; at < points; {
 		part := piece[:min(len(piece), 8*(points-at))]
 		if _, err := io.ReadFull(in, part); err != nil {
+			return nil, err
+		}
+		if err := new(kernel.Screen).Check(part); err != nil {
 			return nil, err
 		}
 		blocks.Decode(k.Values[at:][:len(part)/8], part)

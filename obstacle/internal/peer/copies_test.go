@@ -3,10 +3,12 @@ package peer
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/buddy"
 )
 
@@ -31,6 +33,11 @@ func TestReadCopy(t *testing.T) {
 	}
 	_, err = readCopy(bytes.NewReader(encodeCopy(9, make([]byte, maxState+1), 1)), array(1))
 	require.ErrorContains(t, err, "a copy with a state of 4097 bytes")
+	require.ErrorIs(t, err, kernel.ErrImpossible)
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		_, err = readCopy(bytes.NewReader(encodeCopy(9, nil, 1, 2, v)), array(3))
+		require.ErrorIs(t, err, kernel.ErrNotFinite)
+	}
 }
 
 func FuzzReadCopy(f *testing.F) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is that of this protocol. Both ends must have the same.
-const Version = 19
+const Version = 20
 
 // Kind is the type of a frame's body.
 type Kind uint8
@@ -250,8 +250,8 @@ type Unreachable struct {
 	Epoch int    `json:"epoch"`
 	Rank  int    `json:"rank"`
 	Why   string `json:"why"`
-	// NotFinite states that the other one sent values that are not finite.
-	NotFinite bool `json:"not_finite"`
+	// Impossible states that the other one sent values that no peer of the run has.
+	Impossible bool `json:"impossible"`
 }
 
 // Host asks the process of a peer to run another peer, which joins the run for a rank.
@@ -277,7 +277,7 @@ const (
 	streams
 )
 
-// Chunk holds successive bytes of a stream. Data is valid until the next message is received on the connection.
+// Chunk holds successive bytes of a stream: finite values, except of StreamProblem. Data is valid until the next message is received on the connection.
 type Chunk struct {
 	Stream Stream
 	Offset int64 // bytes
