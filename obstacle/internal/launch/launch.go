@@ -237,6 +237,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		}
 		m.sweep = max(m.sweep, msg.Sweep)
 		r.measure(m, &msg)
+		r.noteSevered(m, msg.Severed)
 		r.change(swept{m.rank, msg.Sweep})
 		if m.rank == 0 {
 			if r.beat.Sweep == 0 && msg.Sweep > 0 {

@@ -311,9 +311,16 @@ type Start struct{}
 type Beat struct {
 	Step     int             `json:"step"` // time step in progress; 0: the problem is stationary
 	Sweep    uint64          `json:"sweep"`
-	Residual nullable.Number `json:"residual"` // relative, of the whole grid; unknown before the first
-	Relaxed  uint64          `json:"relaxed"`  // points relaxed in the epoch
-	Busy     float64         `json:"busy"`     // seconds that this has taken
+	Residual nullable.Number `json:"residual"`          // relative, of the whole grid; unknown before the first
+	Relaxed  uint64          `json:"relaxed"`           // points relaxed in the epoch
+	Busy     float64         `json:"busy"`              // seconds that this has taken
+	Severed  *Severed        `json:"severed,omitempty"` // nil: the peer exchanges values with all its neighbours
+}
+
+// Severed is a neighbour with which a peer exchanges nothing at present.
+type Severed struct {
+	Rank int    `json:"rank"`
+	Why  string `json:"why"`
 }
 
 // Stop requests an early end with the best iterate.
