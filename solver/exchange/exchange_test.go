@@ -330,7 +330,7 @@ func TestNeighbourWithBadMessagesIsSurvived(t *testing.T) {
 			var lost []iterate.Rank
 			r.config.Survive = true
 			r.config.Lost = func(q iterate.Rank, why error) {
-				require.ErrorContains(t, why, "cannot go on with rank 1: not a message of this run")
+				require.ErrorContains(t, why, "cannot go on with rank 1: its message is refused: not a message of this run")
 				lost = append(lost, q)
 			}
 			arrives(r)

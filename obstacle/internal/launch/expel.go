@@ -18,7 +18,7 @@ func (r *run) unreachable(m *member, msg *rendezvous.Unreachable) {
 		return // its exit status says more
 	}
 	text := fmt.Sprintf("%s cannot be reached by %s: %s", q, m, msg.Why)
-	if msg.Impossible {
+	if msg.Refused {
 		r.ban(q)
 		text = fmt.Sprintf("%s was refused by %s: %s", q, m, msg.Why)
 	}

@@ -67,7 +67,7 @@ func TestProcessThatLiesIsExpelled(t *testing.T) {
 		"residual of a copy":  {sends: []rendezvous.Message{rendezvous.Captured{}}, raw: `{"residual":-1}`, why: "Residual is -1"},
 		"residual of the run": {sends: []rendezvous.Message{rendezvous.Result{}}, raw: `{"residual":-1}`, why: "Residual is -1"},
 		"another message":     {sends: []rendezvous.Message{rendezvous.Repaired{Epoch: 9}}, why: "it sent an unexpected"},
-		"halo": {sends: []rendezvous.Message{rendezvous.Unreachable{Rank: 1, Why: "it sent NaN", Impossible: true}}, from: 1,
+		"halo": {sends: []rendezvous.Message{rendezvous.Unreachable{Rank: 1, Why: "it sent NaN", Refused: true}}, from: 1,
 			why: "was refused by peer 0 (pid 100 on h): it sent NaN"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/solver/buddy"
+	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -224,7 +225,7 @@ func (c *courier) receive(of iterate.Rank) {
 	for {
 		k, err := readCopy(c.from, c.array(of))
 		if errors.Is(err, kernel.ErrImpossible) {
-			c.p.goOnWithout(c.epoch, of, err)
+			c.p.goOnWithout(c.epoch, of, fmt.Errorf("%w: %w", exchange.ErrRefused, err))
 		}
 		if err != nil || !c.p.copies.add(c.epoch, of, k) {
 			c.p.log.Debug().Err(err).Int("of", int(of)).Msg("no more copies are stored")
@@ -239,7 +240,7 @@ func (c *courier) receive(of iterate.Rank) {
 // goOnWithout tells the leader that this peer goes on without another one, which is lost.
 func (p *peer) goOnWithout(epoch int, q iterate.Rank, why error) {
 	_ = p.leader.Send(rendezvous.Unreachable{
-		Epoch: epoch, Rank: int(q), Why: why.Error(), Impossible: errors.Is(why, kernel.ErrImpossible),
+		Epoch: epoch, Rank: int(q), Why: why.Error(), Refused: errors.Is(why, exchange.ErrRefused),
 	})
 }
 

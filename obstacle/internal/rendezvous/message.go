@@ -250,8 +250,8 @@ type Unreachable struct {
 	Epoch int    `json:"epoch"`
 	Rank  int    `json:"rank"`
 	Why   string `json:"why"`
-	// Impossible states that the other one sent values that no peer of the run has.
-	Impossible bool `json:"impossible"`
+	// Refused states that the other one sent what no peer of the run sends.
+	Refused bool `json:"refused"`
 }
 
 // Host asks the process of a peer to run another peer, which joins the run for a rank.
