@@ -66,6 +66,9 @@ func (l *liar) write(dst []byte) { binary.LittleEndian.PutUint64(dst, math.Float
 // Next implements iterate.Peer.
 func (l *liar) Next(now time.Duration) iterate.Op {
 	op := l.Peer.Next(now)
+	if op.Kind == iterate.OpSend && op.Tag/2 == 0 && l.lies("short") {
+		op.Bytes -= 8
+	}
 	if op.Kind != iterate.OpAgree {
 		return op
 	}
@@ -87,6 +90,12 @@ func (l *liar) Next(now time.Duration) iterate.Op {
 
 // Pack implements iterate.Peer.
 func (l *liar) Pack(op iterate.Op, dst []byte) {
+	if l.in == "short" {
+		whole := make([]byte, len(dst)+8)
+		l.Peer.Pack(op, whole)
+		copy(dst, whole)
+		return
+	}
 	l.Peer.Pack(op, dst)
 	switch kind := op.Tag / 2; {
 	case kind == 0 && l.lies("halo"):
@@ -135,6 +144,7 @@ func TestInsiderCostsItself(t *testing.T) {
 		{"answer", math.Inf(1), []string{"--method", "sor"}},
 		{"sums", nan, []string{"--method", "sor"}},
 		{"length", 0, []string{"--method", "sor"}},
+		{"short", 0, []string{"--method", "sor"}},
 		{"halo", 1e300, []string{"--scheme", "sync"}},
 	}) {
 		t.Run(fmt.Sprint(c.in, " ", c.value, " ", c.args), func(t *testing.T) {
@@ -160,7 +170,7 @@ func TestInsiderCostsItself(t *testing.T) {
 			require.True(t, s.Converged)
 			require.Len(t, s.Losses, 1)
 			require.Equal(t, 1, s.Losses[0].Rank)
-			require.Regexp(t, "was refused.*(it sent values that no peer of this run has|wrong message length)", s.Losses[0].Why)
+			require.Regexp(t, "was refused.*(it sent values that no peer of this run has|wrong message length|bytes of ghosts; want)", s.Losses[0].Why)
 			require.NotEqual(t, 0, liar.wait(patience))
 		})
 	}

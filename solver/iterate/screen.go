@@ -2,6 +2,18 @@ package iterate
 
 import "github.com/p2pdc/p2pdc/internal/kernel"
 
+// Refusal is the error of a peer that has read a message which no peer of the run sends.
+type Refusal struct {
+	From Rank
+	Err  error
+}
+
+// Error returns the reason.
+func (r *Refusal) Error() string { return r.Err.Error() }
+
+// Unwrap returns the reason.
+func (r *Refusal) Unwrap() error { return r.Err }
+
 // screenOf returns the screen of what a peer sends.
 func (p *Coordination) screenOf(c *Channel) *kernel.Screen {
 	c.screen.Most = p.Config.Largest

@@ -114,6 +114,13 @@ func (g *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, p
 	return err
 }
 
+// refuse returns the error of a message that the neighbour must not send. format describes the message.
+func (w *channel) refuse(format string, a ...any) error {
+	return &iterate.Refusal{
+		From: w.to.Rank, Err: fmt.Errorf("multilevel: rank %d sent "+format, append([]any{w.to.Rank}, a...)...),
+	}
+}
+
 // check returns an error for a message that no peer of the run sends.
 func (w *channel) check(kind payloadKind, data []byte) error {
 	switch kind {
