@@ -143,6 +143,8 @@ func TestInsiderCostsItself(t *testing.T) {
 		{"estimate", -1, []string{"--scheme", "async"}},
 		{"answer", math.Inf(1), []string{"--method", "sor"}},
 		{"sums", nan, []string{"--method", "sor"}},
+		{"answer", 1e300, []string{"--scheme", "async"}},
+		{"values", -1e300, []string{"--scheme", "sync", "--recover", "exact"}},
 		{"length", 0, []string{"--method", "sor"}},
 		{"short", 0, []string{"--method", "sor"}},
 		{"halo", 1e300, []string{"--scheme", "sync"}},

@@ -41,7 +41,12 @@ func (s *Screen) Check(pieces ...[]byte) error {
 	for _, p := range pieces {
 		bits = max(bits, s.largest(p))
 	}
-	switch v := math.Float64frombits(bits); {
+	return s.CheckLargest(math.Float64frombits(bits))
+}
+
+// CheckLargest is Check for the largest magnitude of the values of a message, NaN if one of them is.
+func (s *Screen) CheckLargest(v float64) error {
+	switch {
 	case !Finite(v) && !s.diverging:
 		return ErrNotFinite
 	case s.Most > 0 && v > s.Most && !s.Infinite:

@@ -237,6 +237,16 @@ func (c *Config) Largest() float64 {
 	return c.Units.largest
 }
 
+// LargestValue returns Config.Largest for a problem and a method, in the units of the problem.
+func LargestValue(p *Problem, m MethodConfig) float64 {
+	q, units, err := p.InRange()
+	if err != nil {
+		return 0
+	}
+	c := Config{Problem: q, Units: units, Method: m}
+	return (-units.Scale).Times(c.Largest())
+}
+
 // Prepare validates the configuration, fills in the executor, and scales the problem so that its residuals can be
 // squared in float64.
 func (c *Config) Prepare() error {

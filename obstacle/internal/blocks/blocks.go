@@ -45,11 +45,11 @@ func Copy(u []float64, n [3]int, b problem.Box, values []float64) {
 	_ = walk(u, n, b, 0, int(Bytes(b)), func(row []float64, at int) { copy(row, values[at:]) })
 }
 
-// Finite reports whether all values of box b of the whole array u of n points are finite.
-func Finite(u []float64, n [3]int, b problem.Box) bool {
-	finite := true
-	_ = walk(u, n, b, 0, int(Bytes(b)), func(row []float64, _ int) { finite = finite && kernel.Finite(kernel.MaxAbs(row)) })
-	return finite
+// MaxAbs returns the largest magnitude of a value of box b of the whole array u of n points, NaN if one is NaN.
+func MaxAbs(u []float64, n [3]int, b problem.Box) float64 {
+	top := 0.0
+	_ = walk(u, n, b, 0, int(Bytes(b)), func(row []float64, _ int) { top = problem.MaxOrNaN(top, kernel.MaxAbs(row)) })
+	return top
 }
 
 // Extract returns the values of box b of the whole array u of n points.

@@ -45,6 +45,7 @@ func hear(t *testing.T, p Plan, frames []byte) *shell {
 // says the reason, and refuses the process from then on.
 func TestProcessThatLiesIsExpelled(t *testing.T) {
 	nan := bytes.Repeat(binary.LittleEndian.AppendUint64(nil, math.Float64bits(math.NaN())), 4)
+	huge := binary.LittleEndian.AppendUint64(nil, math.Float64bits(-1e300))
 	chunk := func(s rendezvous.Stream) rendezvous.Message { return rendezvous.Chunk{Stream: s, Data: nan} }
 	const finite, malformed = "they are not finite", "not a message of the rendezvous protocol"
 	for name, c := range map[string]struct {
@@ -58,6 +59,8 @@ func TestProcessThatLiesIsExpelled(t *testing.T) {
 		"captured face, copy, block": {sends: []rendezvous.Message{chunk(rendezvous.StreamCapture)}, why: finite},
 		"block in shared memory": {sends: []rendezvous.Message{rendezvous.Result{Reason: Converged, Lost: -1, Placed: true}},
 			why: finite},
+		"values beyond the problem": {sends: []rendezvous.Message{rendezvous.Chunk{Stream: rendezvous.StreamCapture, Data: huge}},
+			why: "far beyond those of the problem"},
 		"residual":            {sends: []rendezvous.Message{rendezvous.Beat{}}, raw: `{"residual":-0.5}`, why: "Residual is -0.5"},
 		"infinite residual":   {sends: []rendezvous.Message{rendezvous.Beat{}}, raw: `{"residual":1e999}`, why: malformed},
 		"speed":               {sends: []rendezvous.Message{rendezvous.Beat{}}, raw: `{"busy":1e300}`, why: "Busy is 1e+300"},

@@ -89,6 +89,7 @@ func (r *shell) serve(m *member, l *link) {
 	defer exitOnPanic()
 	var at, stepAt int64
 	var captured []float64
+	screen := kernel.Screen{Most: r.largest} // of all values
 	for {
 		msg, err := l.Receive(
 			rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk,
@@ -147,7 +148,9 @@ func (r *shell) serve(m *member, l *link) {
 			if msg.Stream == rendezvous.StreamSolution && msg.Offset == 0 {
 				at = 0 // of a newer epoch
 			}
-			switch {
+			switch wrong := screen.Check(msg.Data); {
+			case wrong != nil:
+				err = fmt.Errorf("%w: %w", rendezvous.ErrMalformed, wrong)
 			case msg.Stream == rendezvous.StreamCapture && msg.Offset == 8*int64(len(captured)) && size%8 == 0 &&
 				msg.Offset+size <= 8*int64(r.Problem.Points()):
 				if size == rendezvous.MaxChunk && captured == nil { // probably the whole block
@@ -172,9 +175,11 @@ func (r *shell) serve(m *member, l *link) {
 				err = fmt.Errorf("invalid part of its block: %w", err)
 			}
 		case rendezvous.Result:
-			if msg.Placed && r.Answer != nil && !blocks.Finite(r.vector(), r.Problem.N, r.owned.box(m.rank)) {
-				err = fmt.Errorf("%w: %w", rendezvous.ErrMalformed, kernel.ErrNotFinite)
-				break
+			if msg.Placed && r.Answer != nil {
+				if wrong := screen.CheckLargest(blocks.MaxAbs(r.vector(), r.Problem.N, r.owned.box(m.rank))); wrong != nil {
+					err = fmt.Errorf("%w: %w", rendezvous.ErrMalformed, wrong)
+					break
+				}
 			}
 			r.emit(input{event: event{of: m, message: msg}})
 		default:

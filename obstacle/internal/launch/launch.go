@@ -11,6 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/placement"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // ErrInterrupted is the error of a run that was interrupted before its first relaxation.
@@ -30,6 +31,7 @@ func newRun(p Plan, name string, key []byte) *run {
 		meters: map[process]*placement.Meter{}, leaving: map[process]bool{}, slow: map[process]float64{},
 	}
 	r.inTime = p.Problem.Steps() > 0
+	r.largest = problem.LargestValue(p.Problem, p.Method)
 	r.beat.Residual, r.residual = math.NaN(), math.NaN()
 	return r
 }
@@ -52,6 +54,7 @@ type run struct {
 	capture capture   // for Captures
 	sample  sample    // for Samples
 	inTime  bool      // the problem has time steps
+	largest float64   // bound of the values that peers send; 0: none
 	steps   timeSteps // that have arrived
 	outputs
 
