@@ -58,14 +58,14 @@ func quickIdentity(program, fingerprint string, secret []byte) (rendezvous.Ident
 	return rendezvous.NewKeyIdentity(program, fingerprint, sha256.Sum256(secret))
 }
 
-// gated returns what the program knows by name. The methods have the gate of the environment, if there is one.
+// gated returns what the program knows by name. The methods have the gate and the lie of the environment, if there are any.
 func gated() *catalog.Set {
 	c := catalog.New()
 	methods, err := gate.Methods(c.Methods)
 	if err != nil {
 		panic(err)
 	}
-	c.Methods = methods
+	c.Methods = lies(methods)
 	if err := c.Problems.AddIteration(problems.Builtin{Name: "chain", Summary: "a line of averages"}, newChain); err != nil {
 		panic(err)
 	}

@@ -3,8 +3,10 @@
 package obstacle_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -18,7 +20,10 @@ import (
 type udpLab struct {
 	link     *netlab.Link
 	blocked  atomic.Bool
+	severs   atomic.Bool   // it drops TCP, too, but that with the launcher
+	port     atomic.Uint32 // of the launcher
 	launcher *running
+	attach   []string // arguments of an obstacle attach
 	peers    []*running
 }
 
@@ -28,7 +33,7 @@ func newUDPLab(t *testing.T, ways []netlab.Direction, blocked bool, args ...stri
 	u.blocked.Store(blocked)
 	drops := netlab.Conditions{Pick: func(ip []byte) bool {
 		const udp = 17
-		return u.blocked.Load() && (ip[0]>>4 == 4 && ip[9] == udp || ip[0]>>4 == 6 && ip[6] == udp)
+		return u.blocked.Load() && (ip[0]>>4 == 4 && ip[9] == udp || ip[0]>>4 == 6 && ip[6] == udp || u.severs.Load() && u.severed(ip))
 	}}
 	var e netlab.Emulation
 	for _, w := range ways {
@@ -43,12 +48,29 @@ func newUDPLab(t *testing.T, ways []netlab.Direction, blocked bool, args ...stri
 		"--peers", "2", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret, "--format", "json",
 		"--log-level", "info", "--suspect", "1m"}, args...)...) // the test's thread that forwards packets may be late for a second
 	address := u.launcher.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	number, err := strconv.ParseUint(port, 10, 16)
+	require.NoError(t, err)
+	u.port.Store(uint32(number))
+	u.attach = []string{"attach", address, "--secret-file", secret}
 	for seat, e := range []netlab.End{a, b} {
 		u.peers = append(u.peers, startIn(t, e.Host.Do, "peer", "--rendezvous", address, "--listen", e.IPv4.String(),
 			"--secret-file", secret, "--seat", fmt.Sprint(seat), "--log-level", "info"))
 	}
 	u.launcher.said(`"relaxing"`)
 	return u
+}
+
+// severed reports whether a packet is of TCP over IPv4, and neither from nor to the launcher.
+func (u *udpLab) severed(ip []byte) bool {
+	const tcp = 6
+	head := int(ip[0]&15) * 4
+	if ip[0]>>4 != 4 || ip[9] != tcp || len(ip) < head+4 {
+		return false
+	}
+	launcher := uint16(u.port.Load())
+	return binary.BigEndian.Uint16(ip[head:]) != launcher && binary.BigEndian.Uint16(ip[head+2:]) != launcher
 }
 
 var bothWays = []netlab.Direction{netlab.Forth, netlab.Back}
@@ -118,4 +140,22 @@ func TestUDPIsBlockedForEver(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where neither UDP nor TCP passes between two hosts that both reach the launcher, the launcher and an obstacle attach name
+// them soon, and the run goes on without one of them.
+func TestHostsThatDoNotReachEachOther(t *testing.T) {
+	t.Parallel()
+	u := newUDPLab(t, bothWays, false, "--scheme", "sync", "--peer-timeout", "8s")
+	u.severs.Store(true)
+	u.blocked.Store(true)
+	u.launcher.open()
+	attached := startIn(t, u.link.A.Host.Do, u.attach...)
+	attached.said(`exchange nothing, although both reach this process`)
+	u.launcher.said(`exchange nothing, although both reach this process: .*goes on without one of them after 8s`)
+	require.Equal(t, 0, u.launcher.wait(patience))
+	s := u.launcher.solution()
+	require.True(t, s.Converged)
+	require.NotEmpty(t, s.Losses)
+	require.Contains(t, s.Losses[0].Why, "cannot be reached by peer")
 }

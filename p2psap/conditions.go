@@ -39,7 +39,7 @@ type SessionInfo struct {
 	Conditions       Conditions
 	LocalityReason   string        // of Conditions.Locality
 	NetworkReason    string        // of Conditions.Network, where the peers have several
-	PathDown         string        // why the path that it uses carries nothing, though the control connection works; "": it does
+	PathDown         string        // why the path that it uses carries nothing; "": it does
 	Moves            uint32        // changes of network since the session was opened
 	RTT              time.Duration // smallest of the control channel; 0: not measured
 	Path             PathMetrics   // as the sessions with the peer measured it

@@ -219,3 +219,16 @@ func (e *socketUser) try(waited time.Duration) {
 	e.n.DialFailed(d.clock.Now(), string(rune('b'-e.i)))
 	e.settle()
 }
+
+// While nothing of a peer arrives, its sessions say so, before the peer counts as lost.
+func TestOutageIsTold(t *testing.T) {
+	d := quietTwoNodes(1, ms)
+	d.start(microproto.ModeSynchronous, longHeartbeat)
+	require.Empty(t, d.info(0).PathDown)
+	d.outage(5 * time.Second)
+	begin := d.clock.Now()
+	d.until(5*time.Second, "the outage is told", func() bool { return d.info(0).PathDown != "" })
+	require.LessOrEqual(t, d.clock.Now().Sub(begin), 3*time.Second)
+	require.Contains(t, d.info(0).PathDown, "nothing arrives from")
+	d.until(20*time.Second, "its end is told", func() bool { return d.info(0).PathDown == "" })
+}

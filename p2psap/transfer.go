@@ -333,6 +333,9 @@ func (n *Node) Info(id SessionID) (SessionInfo, error) {
 	if s.channel != nil && s.channel.Path == nil {
 		i.PathDown = s.peer.paths.Base.Reason
 	}
+	if i.PathDown == "" && s.peer.Silent() {
+		i.PathDown = fmt.Sprintf("nothing arrives from %s, no heartbeat of the control connection either", s.peer.Name)
+	}
 	if s.channel != nil {
 		i.SegmentSize, i.FrameBytes = s.channel.composite.MaxPayload(), s.channel.frameBytes
 		if most := s.channel.cells.segmentBytes; most != nil {

@@ -29,7 +29,7 @@ var atomicFiles = []string{"microproto/link.go"}
 // and use nothing that other files of their package declare, but for the settings in plan.go.
 var decisions = map[string][]string{
 	"obstacle/internal/launch": {
-		"beginning.go", "capture.go", "change.go", "effect.go", "ends.go", "enroll.go", "join.go", "keepers.go", "launch.go",
+		"beginning.go", "capture.go", "change.go", "effect.go", "ends.go", "enroll.go", "expel.go", "join.go", "keepers.go", "launch.go",
 		"member.go", "move.go", "ownership.go", "recover.go", "recut.go", "replace.go", "resume.go", "roster.go",
 		"sample.go", "silence.go", "state.go", "takeover.go", "workload.go",
 	},

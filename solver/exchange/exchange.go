@@ -12,6 +12,7 @@
 package exchange
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -190,7 +191,15 @@ func (x *Exchange) begin(now time.Duration) (Action, error) {
 	case iterate.OpKeep, iterate.OpKept:
 		return Action{Kind: Keep, Op: op}, nil
 	case iterate.OpFail:
-		return Action{}, op.Err
+		r, is := errors.AsType[*iterate.Refusal](op.Err)
+		if !is || x.byRank[r.From] == nil {
+			return Action{}, op.Err
+		}
+		if err := x.refuse(x.byRank[r.From], op.Err); err != nil {
+			return Action{}, err
+		}
+		x.op = iterate.Op{Kind: iterate.OpWait}
+		return x.begin(now)
 	case iterate.OpDone:
 		return Action{Kind: Done}, nil
 	default:

@@ -330,7 +330,7 @@ func TestNeighbourWithBadMessagesIsSurvived(t *testing.T) {
 			var lost []iterate.Rank
 			r.config.Survive = true
 			r.config.Lost = func(q iterate.Rank, why error) {
-				require.ErrorContains(t, why, "cannot go on with rank 1: not a message of this run")
+				require.ErrorContains(t, why, "cannot go on with rank 1: its message is refused: not a message of this run")
 				lost = append(lost, q)
 			}
 			arrives(r)
@@ -447,5 +447,30 @@ func TestMemory(t *testing.T) {
 			continue
 		}
 		require.Equal(t, lender{2: 0, 3: 0}, lent)
+	}
+}
+
+// A peer that fails because of a message of a neighbour waits without that neighbour, which counts as lost.
+func TestPeerThatRefusesAMessageWaits(t *testing.T) {
+	fault := errors.New("too short")
+	for _, survives := range []bool{false, true} {
+		r := newRig(t, true, nil)
+		var lost []iterate.Rank
+		r.config.Survive = survives
+		r.config.Lost = func(q iterate.Rank, why error) {
+			require.ErrorIs(t, why, fault)
+			require.ErrorIs(t, why, ErrRefused)
+			lost = append(lost, q)
+		}
+		fail := iterate.Op{Kind: iterate.OpFail, Err: &iterate.Refusal{From: 1, Err: fault}}
+		r.peer.ops = []iterate.Op{fail, fail}
+		_, err := r.Next(0)
+		if !survives {
+			require.ErrorIs(t, err, fault)
+			continue
+		}
+		require.NoError(t, err)
+		r.until(Wait)
+		require.Equal(t, []iterate.Rank{1}, lost)
 	}
 }

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -120,13 +121,15 @@ func (x *Exchange) pollAgreements(now time.Duration, n *Neighbour, waits bool) (
 	return news, nil
 }
 
+// ErrRefused is wrapped by the reason why Config.Lost is called if the neighbour has sent what no peer of this run sends.
+var ErrRefused = errors.New("its message is refused")
+
 // refuse handles a message that no peer of this run sends: its sender counts as lost if the peer survives that.
 func (x *Exchange) refuse(n *Neighbour, why error) error {
-	why = n.Fail(why)
 	if !x.config.Survive {
-		return why
+		return n.Fail(why)
 	}
-	x.Lose(n.Rank, why)
+	x.Lose(n.Rank, n.Fail(fmt.Errorf("%w: %w", ErrRefused, why)))
 	return nil
 }
 

@@ -3,6 +3,8 @@ package iterate
 import (
 	"fmt"
 	"time"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
 // Channel is the state of the exchange with one peer: the halo session, whose slots hold the
@@ -16,8 +18,9 @@ type Channel struct {
 	LabelShift uint
 
 	slots       []Slot
-	received    uint64 // halos
-	Agreed      Slot   // newest values received on the agreement session
+	received    uint64        // halos
+	Agreed      Slot          // newest values received on the agreement session
+	screen      kernel.Screen // of what the peer sends
 	lastSent    time.Duration
 	Sent        bool // a halo was sent and can be repeated
 	RepeatOlder bool // in lockstep over a lossy session: repeat the older halo next
@@ -212,6 +215,9 @@ func (p *Coordination) HaloFrom(q Rank, label uint64, data [][]byte, sweeping bo
 		return nil, Slot{}, fmt.Errorf(
 			"iterate: a halo from rank %d after %d moves of the boundary; this peer knows of %d", q, moves,
 			c.BoundaryMoves)
+	}
+	if err := p.screenOf(c).Check(data...); err != nil {
+		return nil, Slot{}, err
 	}
 	c.received++
 	return c, Slot{step: step, moves: moves, Label: iterate, Data: data}, nil

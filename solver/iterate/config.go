@@ -32,6 +32,9 @@ type Config struct {
 	State []byte
 	// MayDiverge states that the iteration is not known to converge: a residual that stands still is divergence then.
 	MayDiverge bool
+	// Largest bounds the magnitude of every value of every iterate: larger values are refused, and their sender is lost. 0: the
+	// iterates may grow without bound.
+	Largest float64
 	// Reference returns the divisor of relative residuals for a given norm of the reference
 	// residual. If nil, the divisor is that norm.
 	Reference func(norm float64) float64

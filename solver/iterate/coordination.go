@@ -110,6 +110,9 @@ func (p *Coordination) Agree(now time.Duration, q Rank, msg []byte) error {
 			q, p.Config.Rank)
 	}
 	m, err := decodeMessage(msg, c.Bytes)
+	if err == nil {
+		err = m.check(p.screenOf(c))
+	}
 	switch {
 	case err != nil:
 	case m.Step < p.Steps.Current && m.Kind != MsgStop:

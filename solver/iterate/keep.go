@@ -107,7 +107,7 @@ func (e *lockstepRule) restore(state []byte) error {
 	if err := DecodeState(state, e); err != nil {
 		return err
 	}
-	if k := e.p.Iterate; e.check < k || math.IsNaN(e.norm0) {
+	if k := e.p.Iterate; e.check < k || !(e.norm0 >= 0 && e.norm0 <= math.MaxFloat64) {
 		return fmt.Errorf("iterate: the state of iterate %d, whose next check is at %d", k, e.check)
 	}
 	for _, c := range e.p.Halos {

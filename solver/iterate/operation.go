@@ -86,7 +86,7 @@ const (
 	// OpKept: every peer has stored its copy of iterate Label, whose values Solution returns until the next call of
 	// Next. Older copies are not needed any more.
 	OpKept
-	// OpFail: the run cannot continue, because of Err.
+	// OpFail: the run cannot continue, because of Err. If that is a *Refusal, another peer is to blame.
 	OpFail
 	// OpDone: the run has ended; see Outcome.
 	OpDone

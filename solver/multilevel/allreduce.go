@@ -153,7 +153,7 @@ func (t *allReduce) receive(w *channel) (bool, error) {
 		err = fmt.Errorf("%d sums; want %d", n, t.n)
 	}
 	if err != nil {
-		return false, fmt.Errorf("multilevel: sums from rank %d: %w", w.to.Rank, err)
+		return false, w.refuse("sums: %w", err)
 	}
 	for i := range n {
 		t.sums[i].Merge(&sums[i])
@@ -209,7 +209,7 @@ func (t *allReduce) decodeTotals(data []byte) error {
 		err = fmt.Errorf("%d totals in %d bytes; want %d totals", n, len(data), t.n)
 	}
 	if err != nil {
-		return fmt.Errorf("multilevel: totals from rank %d: %w", t.parent.to.Rank, err)
+		return t.parent.refuse("totals: %w", err)
 	}
 	t.stopReason, t.keep = reason, data[1]&keepFlag != 0
 	kernel.ReadFloats(t.values[:n], rest)

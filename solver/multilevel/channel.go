@@ -1,6 +1,7 @@
 package multilevel
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -106,14 +107,38 @@ func (g *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, p
 		return fmt.Errorf("multilevel: rank %d sent message %d of payload kind %d; number %d is due",
 			q, label, kind, w.read[kind])
 	}
-	if kind == payloadGhosts || kind == payloadGather || kind == payloadScatter {
-		if err := w.screen.Check(pieces...); err != nil {
-			return err
-		}
-	}
 	a := &w.slot[kind][label%2]
-	a.valid, a.data = true, iterate.Contiguous(pieces, &a.memory)
-	return nil
+	a.data = iterate.Contiguous(pieces, &a.memory)
+	err := w.check(kind, a.data)
+	a.valid = err == nil
+	return err
+}
+
+// refuse returns the error of a message that the neighbour must not send. format describes the message.
+func (w *channel) refuse(format string, a ...any) error {
+	return &iterate.Refusal{
+		From: w.to.Rank, Err: fmt.Errorf("multilevel: rank %d sent "+format, append([]any{w.to.Rank}, a...)...),
+	}
+}
+
+// check returns an error for a message that no peer of the run sends.
+func (w *channel) check(kind payloadKind, data []byte) error {
+	switch kind {
+	case payloadSums:
+		var sums [maxSums]kernel.Sum
+		_, n, err := decodeSums(data, &sums)
+		for i := range n {
+			err = cmp.Or(err, w.screen.CheckSum(sums[i].Float64()))
+		}
+		return err
+	case payloadTotals:
+		_, _, data, err := decodeHeader(data, keepFlag)
+		for ; err == nil && len(data) >= 8; data = data[8:] {
+			err = w.screen.CheckSum(iterate.ReadFloat(data))
+		}
+		return err
+	}
+	return w.screen.Check(data)
 }
 
 func (g *peer) channelTo(q iterate.Rank) *channel {

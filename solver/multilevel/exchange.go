@@ -2,7 +2,6 @@ package multilevel
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -64,8 +63,8 @@ func (x *exchange) receive(index int) (bool, error) {
 		return false, nil
 	}
 	if len(data) != l.receiveBytes {
-		return false, fmt.Errorf("multilevel: rank %d sent %d bytes of ghosts; want %d; "+
-			"do both peers use the same partition and method?", l.channel.to.Rank, len(data), l.receiveBytes)
+		return false, l.channel.refuse("%d bytes of ghosts; want %d; do both peers use the same partition and method?",
+			len(data), l.receiveBytes)
 	}
 	for k := range x.grids {
 		data = x.grids[k].unpack(data, l.receive[k])

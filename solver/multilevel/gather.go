@@ -1,8 +1,6 @@
 package multilevel
 
 import (
-	"fmt"
-
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/method"
@@ -68,8 +66,7 @@ func (x *gather) proceed() (op iterate.Op, more bool, err error) {
 			return iterate.Op{Kind: iterate.OpWait}, true, nil
 		}
 		if len(data) != b.bytes {
-			return op, false, fmt.Errorf("multilevel: rank %d sent %d bytes of a gathered grid; want %d",
-				w.to.Rank, len(data), b.bytes)
+			return op, false, w.refuse("%d bytes of a gathered grid; want %d", len(data), b.bytes)
 		}
 		if x.bytes != nil {
 			copy(x.bytes[b.offset:], data)
@@ -143,8 +140,7 @@ func (x *scatter) proceed() (op iterate.Op, more bool, err error) {
 			return iterate.Op{Kind: iterate.OpWait}, true, nil
 		}
 		if len(data) != 8*x.extent.Points() {
-			return op, false, fmt.Errorf("multilevel: rank %d sent %d bytes of a scattered grid; want %d",
-				up.to.Rank, len(data), 8*x.extent.Points())
+			return op, false, up.refuse("%d bytes of a scattered grid; want %d", len(data), 8*x.extent.Points())
 		}
 	} else if x.at == 0 {
 		x.global.pack(data, x.extent)

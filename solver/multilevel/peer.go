@@ -49,7 +49,7 @@ func newPeer(c problem.Config) (*peer, error) {
 	g.runPieceFunc = g.runPiece
 	links := linksOf(&c, c.Rank)
 	for i, n := range c.Partition.Neighbours(c.Rank) {
-		g.channels = append(g.channels, &channel{to: n, link: links[i], screen: kernel.Screen{Infinite: true}})
+		g.channels = append(g.channels, &channel{to: n, link: links[i], screen: kernel.Screen{Infinite: true, Most: c.Largest()}})
 	}
 	g.allReduce.init(g)
 	if g.steps, err = c.TimeSteps(g.box); err != nil {

@@ -213,7 +213,7 @@ func Coordination(c *Config) iterate.Config {
 	r := iterate.Config{
 		Rank: c.Rank, Peers: c.Partition.Peers(), Scheme: c.Scheme, Tolerance: c.Tolerance,
 		Repeat: c.Repeat, Reference: c.Units.Reference, KeepEvery: c.KeepEvery, State: c.State,
-		MayDiverge: c.Problem.AtStep(min(1, c.Problem.Steps())).MayDiverge(),
+		MayDiverge: c.Problem.AtStep(min(1, c.Problem.Steps())).MayDiverge(), Largest: c.Largest(),
 	}
 	if r.Repeat <= 0 {
 		r.Repeat = iterate.DefaultRepeat
@@ -229,6 +229,26 @@ func (c *Config) MayDiverge() bool {
 		(p.MayDiverge() || !p.Symmetric() && c.Method.Name == SOR && c.Method.Omega > 0)
 }
 
+// Largest returns a bound of the magnitude of every iterate, in the units of the run. It is 0 where iterates may grow without
+// bound.
+func (c *Config) Largest() float64 {
+	p := c.Problem.AtStep(min(1, c.Problem.Steps()))
+	if p.MayDiverge() || !p.Symmetric() && (c.Method.Name == SOR || c.Method.Next == SOR) {
+		return 0
+	}
+	return c.Units.largest
+}
+
+// LargestValue returns Config.Largest for a problem and a method, in the units of the problem.
+func LargestValue(p *Problem, m MethodConfig) float64 {
+	q, units, err := p.InRange()
+	if err != nil {
+		return 0
+	}
+	c := Config{Problem: q, Units: units, Method: m}
+	return (-units.Scale).Times(c.Largest())
+}
+
 // Prepare validates the configuration, fills in the executor, and scales the problem so that its residuals can be
 // squared in float64.
 func (c *Config) Prepare() error {
@@ -241,6 +261,10 @@ func (c *Config) Prepare() error {
 		return err
 	}
 	c.Initial = c.Units.Scaled(c.Initial)
+	if top, most := kernel.MaxAbs(c.Initial), c.Largest(); most > 0 && top > most {
+		return fmt.Errorf("problem: a starting value of %.3g, where the data allow at most %.3g: it is no iterate of this problem",
+			(-c.Units.Scale).Times(top), (-c.Units.Scale).Times(most))
+	}
 	if err := c.Partition.Validate(c.Problem.N); err != nil {
 		return err
 	}

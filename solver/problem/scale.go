@@ -37,7 +37,12 @@ type Units struct {
 	Scale
 	// Power of 2 of the size of the residuals; 1 where all data are 0. It replaces ‖r(u⁰)‖ where that is 0.
 	residual float64
+	largest  float64 // bound of the magnitude of iterates: far beyond any that data of this size have
 }
+
+// largestOf returns Units.largest for values of size 2^e. They may be 2^64 times as large as the solution shows at first, and
+// the square of a residual of values 2^150 times as large does not overflow.
+func largestOf(e int) float64 { return math.Ldexp(1, max(0, e)+150) }
 
 // Reference returns the norm that residuals are relative to: ‖r(u⁰)‖, or the size of the residuals if u⁰ solves
 // the problem.
@@ -94,7 +99,7 @@ func (k Scale) Scaled(values []float64) []float64 {
 // InRange returns the problem for 2^k·u, and its units. It returns an error for data whose solution exceeds the
 // range of float64.
 func (p *Problem) InRange() (*Problem, Units, error) {
-	none := Units{residual: 1}
+	none := Units{residual: 1, largest: largestOf(0)}
 	if err := p.ValidateStatement(); err != nil {
 		return nil, none, err
 	}
@@ -109,7 +114,7 @@ func (p *Problem) InRange() (*Problem, Units, error) {
 	case !m.any:
 		return p, none, nil
 	case m.inRange():
-		return p, Units{residual: math.Ldexp(1, m.residual)}, nil
+		return p, Units{residual: math.Ldexp(1, m.residual), largest: largestOf(m.residual - m.operator)}, nil
 	case max(m.operator, -m.operator) > maxOperatorExponent:
 		return nil, none, p.Errorf(
 			"the operator's diagonal is about %s; it must lie between %s and %s: choose other units of length or time",
@@ -123,7 +128,7 @@ func (p *Problem) InRange() (*Problem, Units, error) {
 		)
 	}
 	k := Scale(m.operator/2 - m.residual)
-	return p.scaled(k), Units{k, math.Ldexp(1, m.operator/2)}, nil
+	return p.scaled(k), Units{k, math.Ldexp(1, m.operator/2), largestOf(-m.operator / 2)}, nil
 }
 
 // powerOfTen formats a power of 2 as a power of 10.

@@ -13,9 +13,8 @@ import (
 // the neighbour.
 type face struct {
 	*iterate.Channel
-	to     problem.Neighbour
-	own    kernel.Box    // own points of the face, local indices
-	screen kernel.Screen // of what the neighbour sends
+	to  problem.Neighbour
+	own kernel.Box // own points of the face, local indices
 
 	base, ghost int    // padded index of the first own point, and of its ghost
 	count       [2]int // inner and outer loop

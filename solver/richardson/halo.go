@@ -13,11 +13,6 @@ func (w *worker) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64,
 	if c == nil {
 		return err
 	}
-	if f := w.faceOf(q); f != nil {
-		if err := f.screen.Check(data...); err != nil {
-			return err
-		}
-	}
 	w.readGhosts()
 	return c.Store(tag, s, w.Steps.Parity)
 }

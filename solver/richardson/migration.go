@@ -152,9 +152,6 @@ func (w *worker) receiveBalance(f *face, m *iterate.Message) error {
 		if f.Scheme.Lockstep() && m.Iterate != h.iterate {
 			return fmt.Errorf("a plane of iterate %d of a move at %d", m.Iterate, h.iterate)
 		}
-		if err := f.screen.Check(m.Values); err != nil {
-			return err
-		}
 		h.label = m.Iterate
 		h.layers = append(h.layers, slices.Clone(m.Values))
 	}

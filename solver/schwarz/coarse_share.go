@@ -74,6 +74,9 @@ func readShares(data []byte, find func(iterate.Rank) *share, f func(*share) erro
 		head, values := data[8:shareHeader], data[shareHeader:n]
 		data = data[n:]
 		square := iterate.ReadFloat(head[16:])
+		if square < 0 {
+			return kernel.ErrNegative
+		}
 		if !(square >= 0) { // NaN: a diverging run ends by the rule of termination
 			square = math.Inf(1)
 		}

@@ -15,7 +15,6 @@ import (
 // its points that this one reads.
 type patch struct {
 	*iterate.Channel
-	screen    kernel.Screen    // of what the peer sends
 	agreement *iterate.Channel // agreement session with that peer; nil: none
 	send      kernel.Box       // in the own box's layout
 	recv      kernel.Box       // in the region's layout, ghosts included
@@ -64,11 +63,6 @@ func (w *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, d
 	c, s, err := w.HaloFrom(q, label, data, false)
 	if c == nil {
 		return err
-	}
-	if p := w.patchOf(q); p != nil {
-		if err := p.screen.Check(data...); err != nil {
-			return err
-		}
 	}
 	return c.Store(tag, s, w.Steps.Parity)
 }

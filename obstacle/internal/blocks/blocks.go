@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -42,6 +43,13 @@ func Slice(u []float64, n [3]int, b problem.Box) []float64 {
 // Copy writes the values of box b into the whole array u of n points.
 func Copy(u []float64, n [3]int, b problem.Box, values []float64) {
 	_ = walk(u, n, b, 0, int(Bytes(b)), func(row []float64, at int) { copy(row, values[at:]) })
+}
+
+// MaxAbs returns the largest magnitude of a value of box b of the whole array u of n points, NaN if one is NaN.
+func MaxAbs(u []float64, n [3]int, b problem.Box) float64 {
+	top := 0.0
+	_ = walk(u, n, b, 0, int(Bytes(b)), func(row []float64, _ int) { top = problem.MaxOrNaN(top, kernel.MaxAbs(row)) })
+	return top
 }
 
 // Extract returns the values of box b of the whole array u of n points.

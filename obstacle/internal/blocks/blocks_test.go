@@ -80,6 +80,7 @@ func TestPlaceIsPut(t *testing.T) {
 		require.NoError(t, Put(want, n, b, 0, data))
 		Copy(got, n, b, values)
 		require.Equal(t, want, got)
+		require.Equal(t, float64(len(values)), MaxAbs(got, n, b))
 		if piece := Slice(got, n, b); piece != nil {
 			require.Equal(t, values, piece)
 		} else {

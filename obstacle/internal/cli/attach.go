@@ -183,6 +183,7 @@ func (a *app) fetch(
 			deadline = time.Now().Add(limit)
 			s.learn(v.Term.Keepers)
 			shown.view(&v)
+			a.sayOnce(shown, v.Ranks)
 			shows.found().Update(time.Duration(v.ElapsedMS)*time.Millisecond, v.Sweep, float64(v.Residual))
 		})
 		if err == nil || ctx.Err() != nil {

@@ -18,6 +18,17 @@ type attached struct {
 	flags  string // of the command that shows the run again
 	status launch.Status
 	seen   *observed // nil before the first report
+	said   string    // newest line about peers that do not reach each other
+}
+
+// sayOnce says which peers do not reach each other.
+func (a *app) sayOnce(s *attached, ranks []rendezvous.RankView) {
+	for _, k := range ranks {
+		if k.Severed != "" && k.Severed != s.said {
+			s.said = k.Severed
+			a.say(k.Severed)
+		}
+	}
 }
 
 // view begins to show the run with the first report of its leader.

@@ -318,7 +318,7 @@ func (r *virtualRun) verdict() error {
 	case r.figures.Converged:
 		return nil
 	case r.result.Reason == iterate.Converged && float64(r.figures.Residual) > 2*r.Solver.Tolerance:
-		return failed(wrongVerdict(r.Solver.Tolerance, r.figures.Residual))
+		return failed(wrongVerdict(r.Solver.Tolerance, r.figures.Residual, ""))
 	}
 	return &exitError{code: ExitStopped}
 }

@@ -167,15 +167,19 @@ func (a *app) answer(
 ) error {
 	s := a.describe(q, w)
 	var e verify.Evaluation
-	var wrong error
+	var wrong, err error
 	if e, s.Evolution, wrong = a.evaluate(w, o, steps, q.stepMode); wrong != nil {
 		e = unevaluated(wrong.Error())
 	}
 	s.Add(o, w.partition, e)
+	if disagrees(s) {
+		if s.Failure, err = disagreement(w.problem, o); err != nil {
+			wrong = cmp.Or(wrong, err)
+		}
+	}
 	s.Resumed = q.resumed()
 	unsaved := q.saver.end(ctx, o, s) // first of all that is written, since the time left may be short
 	end := w.problem.AtStep(o.Steps)
-	var err error
 	s.Option, err = steps.option.quote(end, o.U, s.Converged)
 	wrong = cmp.Or(wrong, err)
 	for _, p := range places {
@@ -362,11 +366,10 @@ func verdict(s *report.Solution) error {
 		if s.Converged {
 			return nil
 		}
-		if float64(s.RelativeResidual) <= 2*s.Tolerance {
-			// Near round-off the residual of the last iterate may be larger than that of the verdict.
+		if !disagrees(s) {
 			return &exitError{code: ExitStopped}
 		}
-		return failed(wrongVerdict(s.Tolerance, s.RelativeResidual))
+		return failed(wrongVerdict(s.Tolerance, s.RelativeResidual, s.Failure))
 	case launch.Failed:
 		if s.Converged { // the blocks of lost peers were filled, and the answer meets the tolerance
 			return nil
@@ -379,9 +382,9 @@ func verdict(s *report.Solution) error {
 }
 
 // wrongVerdict returns the error of a run whose peers stopped above the tolerance.
-func wrongVerdict(tolerance float64, residual nullable.Number) error {
-	return fmt.Errorf("the peers agreed on a residual below %g, but that of the assembled solution is %g: "+
-		"this is a bug of the program", tolerance, residual)
+func wrongVerdict(tolerance float64, residual nullable.Number, where string) error {
+	return fmt.Errorf("the peers agreed on a residual below %g, but that of the assembled solution is %g: %s",
+		tolerance, residual, cmp.Or(where, "this is a bug of the program"))
 }
 
 func probePoints(flags []string, p *problem.Problem) ([]problem.Point, error) {

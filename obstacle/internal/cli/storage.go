@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/engine"
 )
 
 // access is what a command does with a file or directory that the command line names.
@@ -52,7 +54,7 @@ func (n namedFile) String() string {
 	return "--" + n.flag + " " + n.name
 }
 
-// namedFiles returns the files and directories that the command line names.
+// namedFiles returns the files and directories that the command line names, with the host list of the batch system.
 func namedFiles(c *cobra.Command, args []string) (all []namedFile) {
 	if as := fileArguments()[c.Name()]; as != 0 {
 		for _, name := range args {
@@ -70,6 +72,11 @@ func namedFiles(c *cobra.Command, args []string) (all []namedFile) {
 			names = several.GetSlice()
 		}
 		for _, name := range names {
+			if f.Name == "hosts" && name == "auto" {
+				if _, name, _ = engine.Source(os.LookupEnv); name == "" {
+					continue
+				}
+			}
 			all = append(all, namedFile{f.Name, name, as})
 		}
 	})

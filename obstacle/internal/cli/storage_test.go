@@ -97,3 +97,20 @@ func TestStorageThatDoesNotAnswer(t *testing.T) {
 		})
 	}
 }
+
+// The host list of a batch system is a file like one that the command line names.
+func TestHostListOfTheBatchSystemIsNamed(t *testing.T) {
+	for _, v := range []string{"OAR_NODEFILE", "PE_HOSTFILE", "SLURM_JOB_NODELIST", "PBS_NODEFILE"} {
+		t.Setenv(v, "")
+	}
+	named := func(line string) []namedFile {
+		c, args, err := (&app{catalog: catalog.New()}).root().Find(strings.Fields(line))
+		require.NoError(t, err)
+		require.NoError(t, c.ParseFlags(args))
+		return namedFiles(c, nil)
+	}
+	require.Empty(t, named("solve --hosts auto"))
+	t.Setenv("PBS_NODEFILE", "/spool/nodes")
+	require.Equal(t, []namedFile{{"hosts", "/spool/nodes", reads}}, named("solve --hosts auto"))
+	require.Equal(t, []namedFile{{"hosts", "mine", reads}}, named("solve --hosts mine"))
+}

@@ -16,6 +16,12 @@ type (
 	rankLeft int // another process runs the part of the rank from now on
 	rankBack int // a peer of the rank relaxes again
 
+	// severed states with which peer one exchanges nothing, and why; "": it exchanges values with all.
+	severed struct {
+		rank int
+		why  string
+	}
+
 	// swept is what a peer reports of its sweeps.
 	swept struct {
 		rank  int
@@ -49,6 +55,12 @@ func (w swept) apply(s *State)     { s.Sweeps[w.rank] = w.sweep }
 func (a accounted) apply(s *State) { s.report(a.rank, a.sessions) }
 func (c *composed) apply(s *State) {
 	s.Spec, s.Term, s.Epoch, s.Losses, s.Moves, s.Members, s.Boxes = c.spec, c.term, c.epoch, c.losses, c.moves, c.members, c.boxes
+}
+
+func (c severed) apply(s *State) {
+	if delete(s.Severed, c.rank); c.why != "" {
+		s.Severed[c.rank] = c.why
+	}
 }
 
 // reportEpoch sets the epoch, its peers, and all losses and moves so far in the status.

@@ -11,7 +11,7 @@ import (
 // enroll assigns a rank to a peer that joins, keeps the peer as a spare one, or refuses it.
 func (r *run) enroll(c *caller) {
 	if r.banned[joined(&c.join)] {
-		r.add(refuse{conn: c.conn, why: "another peer has refused values that this process sent: they were not finite"})
+		r.add(refuse{conn: c.conn, why: "this process has sent what no peer of the run sends"})
 		return
 	}
 	if c.join.Standing != nil {

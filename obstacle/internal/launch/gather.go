@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
@@ -88,6 +89,7 @@ func (r *shell) serve(m *member, l *link) {
 	defer exitOnPanic()
 	var at, stepAt int64
 	var captured []float64
+	screen := kernel.Screen{Most: r.largest} // of all values
 	for {
 		msg, err := l.Receive(
 			rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk,
@@ -146,7 +148,9 @@ func (r *shell) serve(m *member, l *link) {
 			if msg.Stream == rendezvous.StreamSolution && msg.Offset == 0 {
 				at = 0 // of a newer epoch
 			}
-			switch {
+			switch wrong := screen.Check(msg.Data); {
+			case wrong != nil:
+				err = fmt.Errorf("%w: %w", rendezvous.ErrMalformed, wrong)
 			case msg.Stream == rendezvous.StreamCapture && msg.Offset == 8*int64(len(captured)) && size%8 == 0 &&
 				msg.Offset+size <= 8*int64(r.Problem.Points()):
 				if size == rendezvous.MaxChunk && captured == nil { // probably the whole block
@@ -170,6 +174,14 @@ func (r *shell) serve(m *member, l *link) {
 			if err != nil {
 				err = fmt.Errorf("invalid part of its block: %w", err)
 			}
+		case rendezvous.Result:
+			if msg.Placed && r.Answer != nil {
+				if wrong := screen.CheckLargest(blocks.MaxAbs(r.vector(), r.Problem.N, r.owned.box(m.rank))); wrong != nil {
+					err = fmt.Errorf("%w: %w", rendezvous.ErrMalformed, wrong)
+					break
+				}
+			}
+			r.emit(input{event: event{of: m, message: msg}})
 		default:
 			r.emit(input{event: event{of: m, message: msg}})
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/placement"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // ErrInterrupted is the error of a run that was interrupted before its first relaxation.
@@ -30,6 +31,7 @@ func newRun(p Plan, name string, key []byte) *run {
 		meters: map[process]*placement.Meter{}, leaving: map[process]bool{}, slow: map[process]float64{},
 	}
 	r.inTime = p.Problem.Steps() > 0
+	r.largest = problem.LargestValue(p.Problem, p.Method)
 	r.beat.Residual, r.residual = math.NaN(), math.NaN()
 	return r
 }
@@ -52,6 +54,7 @@ type run struct {
 	capture capture   // for Captures
 	sample  sample    // for Samples
 	inTime  bool      // the problem has time steps
+	largest float64   // bound of the values that peers send; 0: none
 	steps   timeSteps // that have arrived
 	outputs
 
@@ -186,6 +189,8 @@ func (r *run) handle(o event) {
 		switch {
 		case m.result != nil && (!m.missing() || m.result.Reason == Failed):
 			m.gone = true
+		case errors.Is(o.closed, rendezvous.ErrMalformed):
+			r.expel(m, o.closed)
 		case m.exited:
 			r.processEnded(m)
 		case r.anyOf(m, func(q *member) bool { return q.child != 0 }): // the exit status of its process follows
@@ -235,6 +240,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		}
 		m.sweep = max(m.sweep, msg.Sweep)
 		r.measure(m, &msg)
+		r.noteSevered(m, msg.Severed)
 		r.change(swept{m.rank, msg.Sweep})
 		if m.rank == 0 {
 			if r.beat.Sweep == 0 && msg.Sweep > 0 {
@@ -268,10 +274,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		}
 		r.verdict = r.now
 		if msg.Placed && (r.Answer == nil || m.child == 0) {
-			m.gone = true
-			r.add(disconnect{m})
-			r.fail(failure{closed, m.rank,
-				fmt.Sprintf("%s claims that its block is in shared memory, which it does not have", m)})
+			r.expel(m, errors.New("it claims that its block is in shared memory, which it does not have"))
 			return
 		}
 		m.result = &msg
@@ -322,8 +325,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		if r.receiveRecovery(m, msg) {
 			return
 		}
-		r.add(disconnect{m})
-		r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s sent an unexpected %T", m, msg)})
+		r.expel(m, fmt.Errorf("it sent an unexpected %T", msg))
 	}
 }
 

@@ -66,8 +66,9 @@ type member struct {
 	sweep      uint64  // newest that is known
 	omega      float64 // found by the peer, at its last sweep of an epoch that has ended; 0: none
 	holding    *buddy.Holding
-	steps      []int // of whose ends it had its block when it returned
-	quietTicks int   // ticks since its last message
+	steps      []int               // of whose ends it had its block when it returned
+	quietTicks int                 // ticks since its last message
+	severed    *rendezvous.Severed // as in its last Beat; nil: it exchanges values with all its neighbours
 	result     *rendezvous.Result
 	received   int64  // bytes of its block
 	seen       *sight // what the kernel knew of it at the last tick; nil: it was not asked

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -266,6 +267,9 @@ func (r *run) handleFormer(m *member, o event) bool {
 	m.exited, m.quietTicks = m.exited || o.exited, 0
 	if o.closed != nil || o.exited {
 		m.gone = true
+		if errors.Is(o.closed, rendezvous.ErrMalformed) {
+			r.ban(m)
+		}
 		if r.awaitsHandover() || r.resumption.awaits(m) {
 			r.lose(h.to, failure{reported, h.rank, m.String() + " was lost while its part moved"}) // its process is not
 		}

@@ -81,7 +81,7 @@ type recovery struct {
 	newest      uint64           // sweeps of the run at the last loss
 	spares      []*member        // that wait
 	silentHosts map[string]bool  // on which a peer has fallen silent, in this recovery
-	banned      map[process]bool // took part and sent values that are not finite: they must not join again
+	banned      map[process]bool // took part and sent what no peer of the run sends: they must not join again
 	preferred   *member          // whose process takes the place of a lost peer; nil: the one that runs the fewest
 	faces       []*member        // from which values are awaited
 	unvalued    []problem.Box    // boxes without values, at the beginning of the epoch
@@ -396,34 +396,12 @@ func (r *run) receiveFaces(m *member, number int, values []float64) {
 		return
 	}
 	if err := repair.NewFaces(r.Problem, r.unvalued).Add(r.heldBy(m), values); err != nil {
-		r.add(disconnect{m})
-		r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s sent values that no block can be repaired from: %v", m, err)})
+		r.expel(m, fmt.Errorf("it sent values that no block can be repaired from: %w", err))
 		return
 	}
 	r.faces = slices.Delete(r.faces, i, i+1)
 	r.around = append(r.around, surroundings{r.heldBy(m), values})
 	r.advance()
-}
-
-// unreachable handles a peer that goes on without another one, which the launcher reaches. The path between the two is
-// broken. The other one is replaced, in the process of the first if no spare peer waits.
-func (r *run) unreachable(m *member, msg *rendezvous.Unreachable) {
-	if msg.Epoch != r.epoch || r.active || msg.Rank < 0 || msg.Rank >= len(r.members) || r.members[msg.Rank] == m {
-		return // the epoch is over, or the peer is lost already
-	}
-	q := r.members[msg.Rank]
-	if q.closed != nil {
-		return // its exit status says more
-	}
-	if p := processOf(q); msg.NotFinite && p != r.self {
-		if r.banned == nil {
-			r.banned = map[process]bool{}
-		}
-		r.banned[p] = true
-	}
-	r.preferred = m
-	r.lose(q, failure{reported, q.rank, fmt.Sprintf("%s cannot be reached by %s: %s", q, m, msg.Why)})
-	r.preferred = nil
 }
 
 // recovered ends a recovery.

@@ -320,13 +320,13 @@ func TestProcessThatSentNaNIsRefused(t *testing.T) {
 		for rank, m := range r.members {
 			m.conn, m.join = connection(1+rank), rendezvous.Join{Host: "host", Pid: 100 + rank}
 		}
-		r.receive(r.members[0], rendezvous.Unreachable{Rank: 1, Why: "values", NotFinite: sent}, nil)
+		r.receive(r.members[0], rendezvous.Unreachable{Rank: 1, Why: "values", Refused: sent}, nil)
 		r.take()
 		for pid := 101; pid <= 102; pid++ {
 			r.enroll(&caller{conn: 9, join: rendezvous.Join{Rank: -1, Host: "host", Pid: pid}})
 			why := ""
 			for _, e := range r.take() {
-				if e, is := e.(refuse); is && strings.Contains(e.why, "not finite") {
+				if e, is := e.(refuse); is && strings.Contains(e.why, "no peer of the run sends") {
 					why = e.why
 				}
 			}

@@ -67,7 +67,7 @@ func (r *run) settle(m *member) {
 		func(*member) bool { return false }, // if all processes leave, the run ends after the recovery
 	} {
 		for _, q := range r.members {
-			free := q.conn != 0 && (q.child == 0 || r.Spawn != nil) && !q.lost && !last(q)
+			free := q.conn != 0 && (q.child == 0 || r.Spawn != nil) && !q.lost && !r.banned[processOf(q)] && !last(q)
 			if free && r.preferred == nil && (least == nil || r.parts(q) < r.parts(least)) {
 				least = q
 			}
@@ -200,7 +200,7 @@ func (r *run) checkReplacements() {
 func (r *run) lostWith(m *member, f failure) []*member {
 	out := []*member{m}
 	for _, q := range r.members {
-		if r.Parts > 1 && f.weight > reported && q != m && q.conn != 0 && !q.gone && processOf(q) == processOf(m) {
+		if r.Parts > 1 && (f.weight > reported || r.banned[processOf(m)]) && q != m && q.conn != 0 && !q.gone && processOf(q) == processOf(m) {
 			out = append(out, q)
 		}
 	}

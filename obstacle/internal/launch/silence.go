@@ -100,3 +100,32 @@ func (r *run) hearsNobody() bool {
 func (m *member) silence(timeout time.Duration) string {
 	return fmt.Sprintf("%s has been silent for more than %v (--peer-timeout)", m, timeout)
 }
+
+// heardBeats is the number of heartbeats within which a peer is heard that is connected.
+const heardBeats = 10
+
+// noteSevered says with which peer another one exchanges nothing, unless this process does not hear it, either.
+func (r *run) noteSevered(m *member, c *rendezvous.Severed) {
+	if c != nil && (r.active || c.Rank < 0 || c.Rank >= len(r.members) || c.Rank == m.rank ||
+		r.members[c.Rank].quietTicks > r.ticks(heardBeats*BeatEvery(r.PeerTimeout))) {
+		return
+	}
+	before := m.severed
+	if m.severed = c; c == nil && before != nil {
+		r.change(severed{m.rank, ""})
+		r.info("a peer exchanges values with all its neighbours again", "rank", m.rank)
+	}
+	if c == nil || before != nil && *before == *c {
+		return
+	}
+	q, then := r.members[c.Rank], "ends"
+	if r.Recovers() {
+		then = "goes on without one of them"
+	}
+	text := fmt.Sprintf("%s and %s exchange nothing, although both reach this process: %s; unless a path comes up, the run %s after "+
+		"%v (--peer-timeout)", m, q, c.Why, then, r.PeerTimeout)
+	r.change(severed{m.rank, text})
+	if q.severed == nil || q.severed.Rank != m.rank {
+		r.warn(text, "rank", m.rank, "other", q.rank)
+	}
+}

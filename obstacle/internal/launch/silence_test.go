@@ -1,7 +1,9 @@
 package launch
 
 import (
+	"bytes"
 	"errors"
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -10,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -196,4 +199,38 @@ func TestSilenceOfAllPeers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Two peers that exchange nothing and reach the launcher are named once, with what the run waits for; attach shows it until
+// they do again.
+func TestSeveredPeersAreNamed(t *testing.T) {
+	var log bytes.Buffer
+	r := watched(10*time.Second, 3)
+	r.Recover, r.Log, r.Status = rendezvous.RecoverLocal, zerolog.New(&log), &Status{}
+	s := shellOf(t, r)
+	beat := func(rank int, c *rendezvous.Severed) string {
+		log.Reset()
+		s.receive(s.members[rank], rendezvous.Beat{Residual: nullable.NaN(), Severed: c}, nil)
+		s.execute()
+		return log.String()
+	}
+	why := "nothing arrives"
+	s.members[1].quietTicks = s.ticks(2 * time.Second)
+	require.Empty(t, beat(0, &rendezvous.Severed{Rank: 1, Why: why}), "the launcher does not hear it, either")
+	s.members[1].quietTicks = 1
+	for _, bad := range []int{-1, 0, 3, math.MaxInt} {
+		require.Empty(t, beat(0, &rendezvous.Severed{Rank: bad, Why: why}))
+	}
+	said := beat(0, &rendezvous.Severed{Rank: 1, Why: why})
+	require.Contains(t, said, `"level":"warn"`)
+	require.Contains(t, said, "peer 0 and peer 1 exchange nothing, although both reach this process: nothing arrives; unless a path "+
+		"comes up, the run goes on without one of them after 10s (--peer-timeout)")
+	require.Empty(t, beat(0, &rendezvous.Severed{Rank: 1, Why: why}))
+	require.Empty(t, beat(1, &rendezvous.Severed{Rank: 0, Why: why}), "the same pair")
+	state := s.Status.State()
+	require.Contains(t, state.Severed[0], "peer 0 and peer 1 exchange nothing")
+	state.Spec.Partition.Cuts = [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 4}}
+	require.Contains(t, (&views{}).next(&state)[0].Ranks[0].Severed, "exchange nothing")
+	require.Contains(t, beat(0, nil), "again")
+	require.Empty(t, s.Status.State().Severed[0])
 }

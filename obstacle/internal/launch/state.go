@@ -14,6 +14,7 @@ type State struct {
 	Progress Progress
 	Sweeps   map[int]uint64               // as each peer has last reported for the time step in progress
 	Lost     map[int]bool                 // peers whose process or connection ended early, or that timed out
+	Severed  map[int]string               // with which peer each of them exchanges nothing at present, and why
 	Sessions map[int][]rendezvous.Session // as each peer has reported them last
 	Former   map[int]rendezvous.Traffic   // of former epochs, likewise
 	Gone     rendezvous.Traffic           // of processes that ran a part before

@@ -33,6 +33,7 @@ func (s *Status) update(set func(s *State)) {
 func (s *Status) begin() {
 	if s.state.Sweeps == nil {
 		s.state.Sweeps, s.state.Lost = map[int]uint64{}, map[int]bool{}
+		s.state.Severed = map[int]string{}
 		s.state.Sessions, s.state.Accounts = map[int][]rendezvous.Session{}, map[int]Account{}
 		s.state.Former = map[int]rendezvous.Traffic{}
 		s.state.Progress.Residual = math.NaN()
@@ -47,6 +48,7 @@ func (s *Status) State() State {
 	out := s.state
 	out.Sweeps, out.Lost, out.Sessions = maps.Clone(out.Sweeps), maps.Clone(out.Lost), maps.Clone(out.Sessions)
 	out.Accounts, out.Former = maps.Clone(out.Accounts), maps.Clone(out.Former)
+	out.Severed = maps.Clone(out.Severed)
 	return out
 }
 

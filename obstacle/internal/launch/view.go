@@ -39,7 +39,7 @@ func (v *views) next(s *State) []rendezvous.View {
 	out[0].Losses = changed(s.Losses, &v.losses)
 	out[0].Moves = changed(s.Moves, &v.moves)
 	for rank := range v.ranks {
-		now := rendezvous.RankView{Rank: rank, Sweep: s.Sweeps[rank], Lost: s.Lost[rank], Sessions: s.Sessions[rank], Former: s.Former[rank]}
+		now := rendezvous.RankView{Rank: rank, Sweep: s.Sweeps[rank], Lost: s.Lost[rank], Severed: s.Severed[rank], Sessions: s.Sessions[rank], Former: s.Former[rank]}
 		if a, known := s.Accounts[rank]; known {
 			now.Account = &a.Account
 		}
@@ -102,6 +102,7 @@ func (s *State) view(v *rendezvous.View) error {
 			return fmt.Errorf("rank %d of %d peers", k.Rank, peers)
 		}
 		s.Sweeps[k.Rank] = k.Sweep
+		severed{k.Rank, k.Severed}.apply(s)
 		s.Sessions[k.Rank], s.Former[k.Rank] = k.Sessions, k.Former
 		if delete(s.Lost, k.Rank); k.Lost {
 			s.Lost[k.Rank] = true

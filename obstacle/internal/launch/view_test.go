@@ -21,12 +21,13 @@ func stateOf(n int) *State {
 	cuts := []int{0}
 	s := &State{
 		Phase: Solving, Sweeps: map[int]uint64{}, Lost: map[int]bool{}, Sessions: map[int][]rendezvous.Session{},
-		Accounts: map[int]Account{}, Former: map[int]rendezvous.Traffic{},
+		Accounts: map[int]Account{}, Former: map[int]rendezvous.Traffic{}, Severed: map[int]string{},
 		Progress: Progress{Elapsed: 1500 * time.Millisecond, Step: 1, Sweep: 7, Residual: 0.5},
 		Term:     register.Term{Number: 1, Leader: "a:1", Keepers: []string{"a:1", "b:1", "c:1"}},
 	}
 	for rank := range n {
 		cuts = append(cuts, rank+1)
+		s.Severed[rank] = "peers 0 and 1 exchange nothing"
 		s.Sweeps[rank], s.Former[rank] = uint64(rank), rendezvous.Traffic{Messages: 2}
 		s.Members = append(s.Members, rendezvous.Member{Rank: rank, Host: "h", Pid: 100 + rank})
 		s.Boxes = append(s.Boxes, problem.Box{Lo: [3]int{0, 0, rank}, Hi: [3]int{4, 4, rank + 1}})

@@ -9,12 +9,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/member"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/solver/buddy"
+	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -126,6 +128,8 @@ type courier struct {
 	box   problem.Box
 	to    *driver.Conn
 	from  *driver.Conn
+
+	largest float64 // bound of the values of copies; 0: none
 }
 
 // courier connects this peer with its buddy, and with the peer whose buddy it is. It returns nil if no iterates are
@@ -137,6 +141,7 @@ func (e *epoch) courier() (*courier, error) {
 	}
 	own := e.p.welcome.Rank
 	c := &courier{p: e.p, epoch: e.endpoint.epoch, box: e.p.box()}
+	c.largest = problem.LargestValue(e.p.problem, e.p.welcome.Spec.Method)
 	open := func(other, from, to int, conn **driver.Conn, failed *error) {
 		*conn, *failed = e.node.OpenConn(e.ctx, nodeName(other, c.epoch), fmt.Sprintf("copy/%d-%d", from, to))
 	}
@@ -221,7 +226,10 @@ func (c *courier) keep(k iterate.Iteration, state []byte, values func(dst []floa
 // receive stores the copies of another peer until the end of the connection.
 func (c *courier) receive(of iterate.Rank) {
 	for {
-		k, err := readCopy(c.from, c.array(of))
+		k, err := readCopy(c.from, c.largest, c.array(of))
+		if errors.Is(err, kernel.ErrImpossible) {
+			c.p.goOnWithout(c.epoch, of, fmt.Errorf("%w: %w", exchange.ErrRefused, err))
+		}
 		if err != nil || !c.p.copies.add(c.epoch, of, k) {
 			c.p.log.Debug().Err(err).Int("of", int(of)).Msg("no more copies are stored")
 			return
@@ -230,6 +238,13 @@ func (c *courier) receive(of iterate.Rank) {
 			return
 		}
 	}
+}
+
+// goOnWithout tells the leader that this peer goes on without another one, which is lost.
+func (p *peer) goOnWithout(epoch int, q iterate.Rank, why error) {
+	_ = p.leader.Send(rendezvous.Unreachable{
+		Epoch: epoch, Rank: int(q), Why: why.Error(), Refused: errors.Is(why, exchange.ErrRefused),
+	})
 }
 
 // array returns a function that allocates the values of a peer's block.
@@ -241,15 +256,15 @@ func (c *courier) array(of iterate.Rank) func() []float64 {
 	}
 }
 
-// readCopy reads a copy of a block. values returns the memory for its values, once the copy has begun to arrive.
-func readCopy(in io.Reader, values func() []float64) (*buddy.Copy, error) {
+// readCopy reads a copy of a block, whose values are at most largest; 0: there is no bound. values returns the memory for its values, once the copy has begun to arrive.
+func readCopy(in io.Reader, largest float64, values func() []float64) (*buddy.Copy, error) {
 	var head [12]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {
 		return nil, err
 	}
 	n := binary.LittleEndian.Uint32(head[8:])
 	if n > maxState {
-		return nil, fmt.Errorf("a copy with a state of %d bytes; %d is the most", n, maxState)
+		return nil, fmt.Errorf("%w: a copy with a state of %d bytes; %d is the most", kernel.ErrImpossible, n, maxState)
 	}
 	k := &buddy.Copy{
 		Iterate: iterate.Iteration(binary.LittleEndian.Uint64(head[:])), State: make([]byte, n),
@@ -260,9 +275,13 @@ func readCopy(in io.Reader, values func() []float64) (*buddy.Copy, error) {
 	k.Values = values()
 	points := len(k.Values)
 	piece := make([]byte, 8*min(points, pieceValues))
+	screen := kernel.Screen{Most: largest}
 	for at := 0; at < points; {
 		part := piece[:min(len(piece), 8*(points-at))]
 		if _, err := io.ReadFull(in, part); err != nil {
+			return nil, err
+		}
+		if err := screen.Check(part); err != nil {
 			return nil, err
 		}
 		blocks.Decode(k.Values[at:][:len(part)/8], part)

@@ -3,10 +3,12 @@ package peer
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/buddy"
 )
 
@@ -22,22 +24,29 @@ func array(n int) func() []float64 { return func() []float64 { return make([]flo
 
 func TestReadCopy(t *testing.T) {
 	data := encodeCopy(9, []byte("state"), 1, 2, 3)
-	k, err := readCopy(bytes.NewReader(data), array(3))
+	k, err := readCopy(bytes.NewReader(data), 0, array(3))
 	require.NoError(t, err)
 	require.Equal(t, &buddy.Copy{Iterate: 9, State: []byte("state"), Values: []float64{1, 2, 3}}, k)
 	for n := range data {
-		_, err := readCopy(bytes.NewReader(data[:n]), array(3))
+		_, err := readCopy(bytes.NewReader(data[:n]), 0, array(3))
 		require.Error(t, err, "%d bytes", n)
 	}
-	_, err = readCopy(bytes.NewReader(encodeCopy(9, make([]byte, maxState+1), 1)), array(1))
+	_, err = readCopy(bytes.NewReader(encodeCopy(9, make([]byte, maxState+1), 1)), 0, array(1))
 	require.ErrorContains(t, err, "a copy with a state of 4097 bytes")
+	require.ErrorIs(t, err, kernel.ErrImpossible)
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		_, err = readCopy(bytes.NewReader(encodeCopy(9, nil, 1, 2, v)), 0, array(3))
+		require.ErrorIs(t, err, kernel.ErrNotFinite)
+	}
+	_, err = readCopy(bytes.NewReader(encodeCopy(9, nil, 1, 2, -1e300)), 1e45, array(3))
+	require.ErrorIs(t, err, kernel.ErrTooLarge)
 }
 
 func FuzzReadCopy(f *testing.F) {
 	f.Add(encodeCopy(9, []byte("state"), 1, 2, 3), 3)
 	f.Add([]byte{}, 1)
 	f.Fuzz(func(t *testing.T, data []byte, points int) {
-		k, err := readCopy(bytes.NewReader(data), array(min(max(points, 1), 1<<12)))
+		k, err := readCopy(bytes.NewReader(data), 0, array(min(max(points, 1), 1<<12)))
 		if err == nil && len(k.State) > maxState {
 			t.Fatalf("a state of %d bytes", len(k.State))
 		}

@@ -31,6 +31,8 @@ func (p *peer) announce(e *epoch) error {
 // relax relaxes in an epoch. It returns errNextEpoch, and keeps the values, if the relaxation was abandoned.
 func (p *peer) relax(e *epoch) error {
 	r := e.runner
+	p.relaxes.Store(e.endpoint)
+	defer p.relaxes.Store(nil)
 	reporting, endReports := context.WithCancel(p.running)
 	defer endReports()
 	if p.welcome.Spec.Reports {

@@ -273,6 +273,7 @@ type peer struct {
 	capturing  sync.Mutex                        // held while captured values are sent
 	former     totals                            // of former epochs
 	progress   atomicBeat                        // of the epoch in progress
+	relaxes    atomic.Pointer[endpoint]          // of the epoch in which it relaxes; nil: it does not
 	claim      pin.Claim                         // to processors; zero: none
 	processors []int                             // of the claim
 	began      time.Time                         // of the first epoch here

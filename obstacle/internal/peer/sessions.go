@@ -24,6 +24,19 @@ func (e *endpoint) sessions() []rendezvous.Session {
 	return out
 }
 
+// severed returns a neighbour with which this peer exchanges nothing at present, nil if there is none.
+func (e *endpoint) severed() *rendezvous.Severed {
+	for _, i := range e.node.Sessions() {
+		if rank := rankOf(i.Peer); i.PathDown != "" && rank >= 0 {
+			return &rendezvous.Severed{Rank: rank, Why: i.PathDown[:min(len(i.PathDown), maxWhy)]}
+		}
+	}
+	return nil
+}
+
+// maxWhy bounds the reason in a heartbeat, in bytes.
+const maxWhy = 512
+
 // left returns why the Ethernet path to a node, which its sessions have left, is down; "" if it is up.
 func (e *endpoint) left(node string) string {
 	for _, r := range e.node.Rails(node) {

@@ -71,6 +71,9 @@ func (p *peer) run(ctx context.Context) error {
 			b.Step, b.Sweep, b.Residual = s.Step, uint64(s.Sweep), nullable.Number(s.Residual)
 			b.Relaxed, b.Busy = s.Relaxed, s.Busy.Seconds()
 		}
+		if e := p.relaxes.Load(); e != nil {
+			b.Severed = e.severed()
+		}
 		return b
 	})
 	end, err := p.listen(p.welcome.Epoch)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
@@ -245,11 +244,7 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 		Slow: a.Slowdown, Turn: p.turnOf(),
 		MaxTime: a.MaxTime,
 		Stop:    p.stop, Grace: p.timeout(), Survive: run.Recovers(),
-		Lost: func(q iterate.Rank, why error) {
-			_ = p.leader.Send(rendezvous.Unreachable{
-				Epoch: a.Epoch, Rank: int(q), Why: why.Error(), NotFinite: errors.Is(why, kernel.ErrNotFinite),
-			})
-		},
+		Lost: func(q iterate.Rank, why error) { p.goOnWithout(a.Epoch, q, why) },
 		Step: e.stepper(),
 		Keep: func(k iterate.Iteration, state []byte, values func([]float64, problem.Box) bool) error {
 			return c.keep(k, state, values)

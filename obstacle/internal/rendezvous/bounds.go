@@ -63,6 +63,17 @@ func bounds() map[string]span {
 
 var spans = bounds()
 
+// maxSeconds is the bound of a time: of maxMS.
+const maxSeconds = maxMS / 1000
+
+// limits holds the greatest value of those floating-point numbers in a message that are not negative, by the name of the
+// field. Others are at least −1.
+var limits = map[string]float64{
+	"Residual": math.MaxFloat64, "Tolerance": math.MaxFloat64, "Omega": 2, "Busy": maxSeconds, "Seconds": maxSeconds,
+	"CPUSeconds": maxSeconds, "ReconfigurationSeconds": maxSeconds, "Relaxing": maxSeconds, "Waiting": maxSeconds,
+	"RTTSeconds": maxSeconds, "PathRTT": maxSeconds, "PauseSeconds": maxSeconds, "PathLoss": math.MaxFloat64,
+}
+
 // spanOf returns the span of a field. Fields of JSON that a message holds as it is (see Nested) need none of their own.
 func spanOf(field string, t reflect.Type) span {
 	s, known := spans[field]
@@ -88,7 +99,7 @@ func Nested(text []byte, v any) error {
 }
 
 // check returns an error that names the first number of a field that is out of its span. Floating-point numbers are
-// finite in JSON; times, factors and tolerances are at least −1.
+// finite in JSON; see limits.
 func check(field string, v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -135,6 +146,9 @@ func check(field string, v reflect.Value) error {
 			return fmt.Errorf("%s is %d; it must be at most %d", field, v.Uint(), s.most)
 		}
 	case reflect.Float64:
+		if most, known := limits[field]; known && (v.Float() < 0 || v.Float() > most) {
+			return fmt.Errorf("%s is %g; it must be 0 to %g", field, v.Float(), most)
+		}
 		if v.Float() < -1 {
 			return fmt.Errorf("%s is %g; it must be at least −1", field, v.Float())
 		}

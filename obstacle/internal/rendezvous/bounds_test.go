@@ -2,6 +2,7 @@ package rendezvous
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
 // Every integer of 64 bits in every message has a span, and no span is unused.
@@ -111,8 +114,38 @@ func TestExtremeNumbersOfEveryMessage(t *testing.T) {
 	require.ErrorContains(t, err, "Rank is 4611686018427387904; it must be -1 to 1048576")
 	_, err = Decode(KindBeat, []byte(`{"busy":-2}`))
 	require.ErrorContains(t, err, "Busy is -2")
+	for _, text := range []string{`{"residual":-0.5}`, `{"residual":-1}`, `{"busy":-1}`, `{"busy":1e300}`} {
+		_, err = Decode(KindBeat, []byte(text))
+		require.ErrorIs(t, err, ErrMalformed, text)
+	}
+	for _, text := range []string{`{"omega":-1}`, `{"omega":2.5}`, `{"omega":1e300}`} {
+		_, err = Decode(KindListen, []byte(text))
+		require.ErrorContains(t, err, "Omega is", text)
+	}
+	_, err = Decode(KindBeat, []byte(`{"residual":null}`))
+	require.NoError(t, err)
 	require.Less(t, int64(maxTime), int64(math.MaxInt64/7))
 	require.Less(t, int64(maxMS), math.MaxInt64/int64(4e6))
+}
+
+// Values that are not finite are refused in every stream of values, whatever they are for.
+func TestChunksHoldFiniteValues(t *testing.T) {
+	for stream := StreamProblem; stream < streams; stream++ {
+		for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -math.NaN()} {
+			for at := range 3 {
+				data := make([]byte, 24)
+				binary.LittleEndian.PutUint64(data[8*at:], math.Float64bits(v))
+				frame, err := Append(nil, Chunk{stream, 0, data})
+				require.NoError(t, err)
+				if _, err = Decode(KindChunk, frame[frameHeader:]); stream == StreamProblem {
+					require.NoError(t, err)
+					continue
+				}
+				require.ErrorIs(t, err, kernel.ErrNotFinite, "stream %d", stream)
+				require.ErrorIs(t, err, ErrMalformed)
+			}
+		}
+	}
 }
 
 // Numbers of JSON that a message holds as it is are bounded, too, at any depth.

@@ -9,6 +9,8 @@ import (
 	"io"
 	"reflect"
 	"slices"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
 // Bounds on the length of bodies, in bytes.
@@ -154,6 +156,11 @@ func decodeChunk(body []byte) (Message, error) {
 	c := Chunk{Stream: Stream(body[0]), Offset: int64(binary.BigEndian.Uint64(body[1:])), Data: body[chunkHeader:]}
 	if c.Stream < StreamProblem || c.Stream >= streams || c.Offset < 0 || c.Offset > maxOffset {
 		return nil, fmt.Errorf("%w: a chunk of stream %d at offset %d", ErrMalformed, c.Stream, c.Offset)
+	}
+	if c.Stream != StreamProblem {
+		if err := new(kernel.Screen).Check(c.Data); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+		}
 	}
 	return c, nil
 }

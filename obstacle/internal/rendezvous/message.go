@@ -10,7 +10,7 @@ import (
 )
 
 // Version is that of this protocol. Both ends must have the same.
-const Version = 19
+const Version = 20
 
 // Kind is the type of a frame's body.
 type Kind uint8
@@ -250,8 +250,8 @@ type Unreachable struct {
 	Epoch int    `json:"epoch"`
 	Rank  int    `json:"rank"`
 	Why   string `json:"why"`
-	// NotFinite states that the other one sent values that are not finite.
-	NotFinite bool `json:"not_finite"`
+	// Refused states that the other one sent what no peer of the run sends.
+	Refused bool `json:"refused"`
 }
 
 // Host asks the process of a peer to run another peer, which joins the run for a rank.
@@ -277,7 +277,7 @@ const (
 	streams
 )
 
-// Chunk holds successive bytes of a stream. Data is valid until the next message is received on the connection.
+// Chunk holds successive bytes of a stream: finite values, except of StreamProblem. Data is valid until the next message is received on the connection.
 type Chunk struct {
 	Stream Stream
 	Offset int64 // bytes
@@ -311,9 +311,16 @@ type Start struct{}
 type Beat struct {
 	Step     int             `json:"step"` // time step in progress; 0: the problem is stationary
 	Sweep    uint64          `json:"sweep"`
-	Residual nullable.Number `json:"residual"` // relative, of the whole grid; unknown before the first
-	Relaxed  uint64          `json:"relaxed"`  // points relaxed in the epoch
-	Busy     float64         `json:"busy"`     // seconds that this has taken
+	Residual nullable.Number `json:"residual"`          // relative, of the whole grid; unknown before the first
+	Relaxed  uint64          `json:"relaxed"`           // points relaxed in the epoch
+	Busy     float64         `json:"busy"`              // seconds that this has taken
+	Severed  *Severed        `json:"severed,omitempty"` // nil: the peer exchanges values with all its neighbours
+}
+
+// Severed is a neighbour with which a peer exchanges nothing at present.
+type Severed struct {
+	Rank int    `json:"rank"`
+	Why  string `json:"why"`
 }
 
 // Stop requests an early end with the best iterate.

@@ -40,6 +40,7 @@ type RankView struct {
 	Rank     int       `json:"rank"`
 	Sweep    uint64    `json:"sweep"`
 	Lost     bool      `json:"lost,omitempty"`
+	Severed  string    `json:"severed,omitempty"`  // with which peer it exchanges nothing at present, and why
 	Sessions []Session `json:"sessions,omitempty"` // as the peer has reported them last
 	Former   Traffic   `json:"former,omitzero"`    // likewise, of former epochs
 	Account  *Account  `json:"account,omitempty"`  // of all epochs that the leader has seen

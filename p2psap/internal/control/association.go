@@ -165,6 +165,9 @@ type unacked struct {
 // Connected reports whether the peer has a connection.
 func (p *Peer) Connected() bool { return p.Conn != nil }
 
+// Silent reports whether nothing of a peer that is up had arrived for some heartbeats when the last one was sent.
+func (p *Peer) Silent() bool { return p.State == Up && p.silent }
+
 // Heard notes that something of the peer arrived at now.
 func (p *Peer) Heard(now microproto.Instant) { p.LastHeard = max(p.LastHeard, now) }
 
