@@ -99,7 +99,7 @@ func (k Scale) Scaled(values []float64) []float64 {
 // InRange returns the problem for 2^k·u, and its units. It returns an error for data whose solution exceeds the
 // range of float64.
 func (p *Problem) InRange() (*Problem, Units, error) {
-	none := Units{residual: 1, largest: largestOf(0)}
+	none := Units{residual: 1}
 	if err := p.ValidateStatement(); err != nil {
 		return nil, none, err
 	}
@@ -112,7 +112,7 @@ func (p *Problem) InRange() (*Problem, Units, error) {
 	}
 	switch {
 	case !m.any:
-		return p, none, nil
+		return p, Units{residual: 1, largest: largestOf(0)}, nil
 	case m.inRange():
 		return p, Units{residual: math.Ldexp(1, m.residual), largest: largestOf(m.residual - m.operator)}, nil
 	case max(m.operator, -m.operator) > maxOperatorExponent:

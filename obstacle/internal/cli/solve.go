@@ -167,19 +167,18 @@ func (a *app) answer(
 ) error {
 	s := a.describe(q, w)
 	var e verify.Evaluation
-	var wrong, err error
+	var wrong error
 	if e, s.Evolution, wrong = a.evaluate(w, o, steps, q.stepMode); wrong != nil {
 		e = unevaluated(wrong.Error())
 	}
 	s.Add(o, w.partition, e)
 	if disagrees(s) {
-		if s.Failure, err = disagreement(w.problem, o); err != nil {
-			wrong = cmp.Or(wrong, err)
-		}
+		s.Failure = disagreement(w.problem, o)
 	}
 	s.Resumed = q.resumed()
 	unsaved := q.saver.end(ctx, o, s) // first of all that is written, since the time left may be short
 	end := w.problem.AtStep(o.Steps)
+	var err error
 	s.Option, err = steps.option.quote(end, o.U, s.Converged)
 	wrong = cmp.Or(wrong, err)
 	for _, p := range places {
