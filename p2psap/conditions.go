@@ -13,8 +13,8 @@ type Conditions struct {
 	Locality Locality
 	Network  Network
 	Distance Distance
-	// Lossy: congestion control is needed, because the path loses much, or because an asynchronous session inside a
-	// cluster shares a line with sessions between clusters.
+	// Lossy: congestion control is needed, because the path loses much, or because an asynchronous session shares a
+	// line with others that need it.
 	Lossy bool
 }
 

@@ -77,6 +77,7 @@ type monitorState struct {
 
 	lossy    bool               // as of the last change
 	theirs   bool               // the other end has found so: it also finds when that is over
+	shares   bool               // this end has found so only because of the sessions that share the line
 	clean    microproto.Instant // of the last change to a path without loss; 0: none
 	relapses int                // times that loss came back soon after such a change
 }
@@ -102,32 +103,41 @@ func (m *monitorState) pause(now microproto.Instant, lossy bool, dwell time.Dura
 	return dwell << m.relapses
 }
 
-// sharedLine is whether the node has sessions between clusters over Ethernet, as found at an instant.
+// sharedLine is the number of the node's sessions over Ethernet that need congestion control themselves.
 type sharedLine struct {
-	between bool
-	found   microproto.Instant // 0: never
+	needs int
+	found microproto.Instant // when they were counted; 0: never
 }
 
-// sharesLine reports whether an asynchronous session inside a cluster shares the node's line with sessions between
-// clusters. Without congestion control it fills its receiver's port of the switch, and congestion control of the
-// others then leaves it the whole line.
+// sharesLine reports whether an asynchronous session shares the node's line with others that need congestion control.
+// Without it, the session fills its receiver's port of the switch, and the congestion control of the others leaves it the
+// whole line.
 func (n *Node) sharesLine(now microproto.Instant, s *session) bool {
 	if s.conditions.Mode != microproto.ModeAsynchronous || s.conditions.Network != Ethernet {
 		return false
 	}
 	if l := &n.line; l.found == 0 || now.Sub(l.found) >= monitorEvery {
-		*l = sharedLine{slices.ContainsFunc(n.sessions, (*session).betweenClusters), now}
+		*l = sharedLine{found: now}
+		for _, o := range n.sessions {
+			if o.needsControl() {
+				l.needs++
+			}
+		}
 	}
-	return n.line.between
+	if s.needsControl() {
+		return n.line.needs > 1
+	}
+	return n.line.needs > 0
 }
 
-// betweenClusters reports whether an open session has congestion control because its ends are far apart.
-func (s *session) betweenClusters() bool {
+// needsControl reports whether an open session has congestion control for what was found of its own path, or by its
+// other end.
+func (s *session) needsControl() bool {
 	if s == nil || s.state != SessionOpen {
 		return false
 	}
 	c := s.conditions
-	c.Lossy = false
+	c.Lossy = c.Lossy && !s.monitor.shares
 	column, err := ColumnOf(c)
 	return err == nil && !column.Intra && !column.InfiniBand
 }
@@ -163,7 +173,8 @@ func (n *Node) monitor(now microproto.Instant, s *session) {
 		return
 	}
 	to := n.config.Monitor.Classify(s.conditions, p.metrics)
-	to.Lossy = to.Lossy || s.conditions.Lossy && m.theirs || n.sharesLine(now, s)
+	m.shares = !to.Lossy && n.sharesLine(now, s)
+	to.Lossy = to.Lossy || s.conditions.Lossy && m.theirs || m.shares
 	if known { // between hosts the path may be congested all the same
 		to.Distance = s.conditions.Distance
 	}

@@ -10,21 +10,23 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 )
 
-// Node b has an asynchronous session with a in its cluster and one with c in another. Both fill b's port of the switch, so
-// the near one gets congestion control, too, soon and for as long as the far one is open. a, which has no far session,
-// does not take it back.
-func TestNearSessionSharesItsLineWithAFarOne(t *testing.T) {
+// Node b has an asynchronous session with a in its cluster, and one with c that needs congestion control: c is in another
+// cluster, or the path loses much. Both fill b's port of the switch, so the first one gets congestion control, too, soon and
+// for as long as the other is open. a, which has no other session, does not take it back.
+func TestSessionSharesItsLine(t *testing.T) {
 	const length = 4000
 	for name, x := range map[string]struct {
 		network Network
 		near    microproto.Mode
 		far     string // cluster of c
+		loss    float64
 		shares  bool
 	}{
-		"far":         {Ethernet, microproto.ModeAsynchronous, "two", true},
-		"near":        {Ethernet, microproto.ModeAsynchronous, "one", false},
-		"synchronous": {Ethernet, microproto.ModeSynchronous, "two", false},
-		"reliable":    {InfiniBand, microproto.ModeAsynchronous, "two", false},
+		"far":         {Ethernet, microproto.ModeAsynchronous, "two", 0, true},
+		"lossy":       {Ethernet, microproto.ModeAsynchronous, "one", 0.1, true},
+		"near":        {Ethernet, microproto.ModeAsynchronous, "one", 0, false},
+		"synchronous": {Ethernet, microproto.ModeSynchronous, "two", 0, false},
+		"reliable":    {InfiniBand, microproto.ModeAsynchronous, "two", 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 7)
@@ -54,6 +56,9 @@ func TestNearSessionSharesItsLineWithAFarOne(t *testing.T) {
 					label++
 					_, _ = a.Send(w.now, near[0], 1, label, slot.Data)
 					_, _ = b.Send(w.now, near[1], 1, label, slot.Data)
+					b.peer("c").metrics.Loss = x.loss
+					_, _ = b.Send(w.now, far[0], 1, label, slot.Data)
+					_, _ = c.Send(w.now, far[1], 1, label, slot.Data)
 					_, _ = a.Receive(w.now, near[0], &slot)
 					_, _ = b.Receive(w.now, near[1], &slot)
 				}
