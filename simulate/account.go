@@ -34,7 +34,11 @@ func (m *machine) countStaleness() {
 			m.reads = append(m.reads, Reads{Rank: n.Rank})
 		}
 		r := &m.reads[at]
-		r.Faces, r.Sum, r.Newest = r.Faces+1, r.Sum+uint64(age), age
+		if n.Newest() != r.label {
+			r.Fresh, r.label = r.Fresh+1, n.Newest()
+		}
+		r.Faces++
+		r.Sum, r.Newest = r.Sum+uint64(age), age
 		at++
 	}
 }
@@ -150,6 +154,7 @@ func (k *RankResult) add(before []Reads) {
 			continue
 		}
 		k.Reads[i].Faces += b.Faces
+		k.Reads[i].Fresh += b.Fresh
 		k.Reads[i].Sum += b.Sum
 	}
 }

@@ -143,8 +143,10 @@ type RankResult struct {
 type Reads struct {
 	Rank   iterate.Rank
 	Faces  uint64
+	Fresh  uint64 // of them: newer than the one read before
 	Sum    uint64 // of their ages in sweeps
 	Newest int    // age of the face read last
+	label  uint64 // of that face
 }
 
 // MeanAge returns the mean age of the faces that were read, in sweeps; NaN: none were read.
@@ -156,6 +158,19 @@ func (r *Result) MeanAge() float64 {
 		}
 	}
 	return float64(sum) / float64(faces)
+}
+
+// MeanInterval returns after how many sweeps a face is followed by a newer one, on average over the ranks' neighbours; NaN:
+// no rank has any.
+func (r *Result) MeanInterval() float64 {
+	pairs, sum := 0, 0.0
+	for i := range r.Ranks {
+		for _, read := range r.Ranks[i].Reads {
+			pairs++
+			sum += float64(read.Faces) / float64(max(1, read.Fresh))
+		}
+	}
+	return sum / float64(pairs)
 }
 
 // Sweeps returns the mean number of sweeps of a rank.

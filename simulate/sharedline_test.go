@@ -32,7 +32,9 @@ func TestNoFlowStarvesAtASharedPort(t *testing.T) {
 		met[name] = r.Met.After
 		for rank := range r.Ranks {
 			for _, read := range r.Ranks[rank].Reads {
-				t.Logf("%s: faces of %d at %d: mean age %d of %d sweeps", name, read.Rank, rank, read.Sum/read.Faces, read.Faces)
+				t.Logf("%s: faces of %d at %d: mean age %d, %d new in %d sweeps", name, read.Rank, rank, read.Sum/read.Faces,
+					read.Fresh, read.Faces)
+				require.Less(t, read.Faces, 200*read.Fresh)
 				require.Less(t, time.Duration(read.Sum/read.Faces)*r.Steady, 10*time.Millisecond)
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -327,18 +326,31 @@ func TestSpeedOfASharedMachine(t *testing.T) {
 	require.InDelta(t, 2, r.together(), 1e-12)
 }
 
-// A run whose machines send about as much as their lines carry is flooded. The slowest machine bounds what unequal speeds
-// explain.
-func TestFloodedAndUnequalRuns(t *testing.T) {
-	r := &virtualRun{result: &simulate.Result{Virtual: 2 * time.Second}, Config: simulate.Config{Model: &cluster.Model{
-		Networks: []cluster.Network{{Rate: 100}},
+// Runs on two stand-ins are compared if faces are replaced by newer ones after as many sweeps, however full the network is:
+// what differs then is not their age. The slowest machine bounds what unequal speeds explain.
+func TestRefreshedAndUnequalRuns(t *testing.T) {
+	run := func(reads ...simulate.Reads) *virtualRun {
+		return &virtualRun{result: &simulate.Result{Ranks: []simulate.RankResult{{Reads: reads}}}}
+	}
+	steady := run(simulate.Reads{Faces: 100, Fresh: 20}, simulate.Reads{Faces: 100, Fresh: 100})
+	for _, c := range []struct {
+		other *virtualRun
+		alike bool
+	}{
+		{steady, true},
+		{run(simulate.Reads{Faces: 500, Fresh: 120}, simulate.Reads{Faces: 500, Fresh: 400}), true},
+		{run(simulate.Reads{Faces: 500, Fresh: 20}, simulate.Reads{Faces: 500, Fresh: 500}), false}, // a flow starves
+		{run(simulate.Reads{Faces: 500}), false},
+		{run(), false},
+		{&virtualRun{}, false},
+	} {
+		require.Equal(t, c.alike, steady.refreshedAlike(c.other))
+		require.Equal(t, c.alike, c.other.refreshedAlike(steady))
+	}
+	r := &virtualRun{Config: simulate.Config{Model: &cluster.Model{
 		Hosts: []cluster.Host{
 			{Class: cluster.Class{Relaxation: 5}}, {Class: cluster.Class{Relaxation: 5, Slow: 5}},
 		},
 	}}}
-	r.figures.Bytes = 270
-	require.False(t, r.flooded())
-	r.figures.Bytes = 290
-	require.True(t, r.flooded())
 	require.InDelta(t, 2, r.unequal(), 1e-12, "the slow one takes three times as long as both together")
 }

@@ -101,27 +101,24 @@ func (r *virtualRun) against(alone report.Alone, coarse report.Alone) {
 	}
 	side, c := 0, r.coarser
 	var f *report.Simulated
-	if c != nil && c.refused == nil && !(r.growth() == report.Aged && r.flooded()) {
+	if c != nil && c.refused == nil && (r.growth() != report.Aged || r.refreshedAlike(c)) {
 		side, f = c.Scale, &c.figures
 		f.Against(coarse, c.together())
 	}
 	r.figures.OnFullGrid(r.growth(), r.Scale, side, f, r.unequal(), r.chance())
 }
 
-// fullLine is the part of a line's rate from which faces wait in its queues, so that their age grows during the run, and
-// the runs on two stand-ins do not read faces of the same age.
-const fullLine = 0.7
+// sameInterval is how much the mean times between two new faces may differ between stand-ins, in sweeps, as a ratio. Where a
+// network is full, they may grow during the run: then the runs on two stand-ins do not read faces of the same age.
+const sameInterval = 1.25
 
-// flooded reports whether the machines send about as much as their lines carry, on average.
-func (r *virtualRun) flooded() bool {
-	if r.result == nil {
+// refreshedAlike reports whether the faces on two stand-ins are replaced by newer ones after about as many sweeps.
+func (r *virtualRun) refreshedAlike(c *virtualRun) bool {
+	if r.result == nil || c.result == nil {
 		return false
 	}
-	carried := 0.0
-	for _, h := range r.machines() {
-		carried += r.Model.Networks[h.Network].Rate * r.result.Virtual.Seconds()
-	}
-	return float64(r.figures.Bytes) > fullLine*carried
+	a, b := r.result.MeanInterval(), c.result.MeanInterval()
+	return max(a, b) <= sameInterval*min(a, b)
 }
 
 // unequal returns the excess of the time of a sweep of the slowest machine over that of all machines together.
