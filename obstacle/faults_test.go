@@ -80,10 +80,11 @@ func TestSeveralKilledPeers(t *testing.T) {
 			r := held(t, gate.Gate{Sweep: 1}, "--peers", "4", "--partition", "2,2,1", "--tol", "1e-13", "--method", method,
 				"--scheme", scheme, "--recover", "off")
 			// They are stopped first, so that none sends its block after another was killed.
-			for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
-				for rank := range 3 {
-					require.NoError(t, syscall.Kill(r.pid(rank), signal))
-				}
+			for rank := range 3 {
+				stop(t, r.pid(rank))
+			}
+			for rank := range 3 {
+				require.NoError(t, syscall.Kill(r.pid(rank), syscall.SIGKILL))
 			}
 			require.Equal(t, 1, r.wait(patience))
 			s := r.solution()
@@ -107,7 +108,7 @@ func TestStoppedLauncher(t *testing.T) {
 				stopped = append(stopped, r.pid(0), r.pid(1), r.pid(2))
 			}
 			for _, pid := range stopped {
-				require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+				stop(t, pid)
 			}
 			await.Pass(4 * time.Second)
 			for _, pid := range slices.Backward(stopped) {
@@ -127,7 +128,7 @@ func TestStoppedPeerIsNamed(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
 			r := endless(t, scheme, "--peer-timeout", "5s", "--recover", "off")
-			require.NoError(t, syscall.Kill(r.pid(2), syscall.SIGSTOP))
+			stop(t, r.pid(2))
 			require.Equal(t, 1, r.wait(patience))
 			s := r.solution()
 			require.Contains(t, s.Failure, "peer 2 (pid")
@@ -165,7 +166,7 @@ func TestInterruptWritesTheBestIterate(t *testing.T) {
 
 func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	r := endless(t, "sync", "--peer-timeout", "10m", "--recover", "off") // so that it does not end the run
-	require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGSTOP))          // so that the first has no effect
+	stop(t, r.pid(1))          // so that the first has no effect
 	r.signal(syscall.SIGINT)
 	r.said(`"stopping"`)
 	r.signal(syscall.SIGTERM) // the same signal so soon would count as the first

@@ -150,7 +150,28 @@ func (r *running) follow(errs io.Reader) {
 	close(r.done)
 }
 
-func (r *running) signal(s syscall.Signal) { _ = r.cmd.Process.Signal(s) }
+func (r *running) signal(s syscall.Signal) {
+	if s == syscall.SIGSTOP {
+		stop(r.t, r.cmd.Process.Pid)
+		return
+	}
+	_ = r.cmd.Process.Signal(s)
+}
+
+// stop stops a process, and returns when none of its threads runs any more. A signal is sent to one of them; until that is
+// scheduled, the others go on.
+func stop(t *testing.T, pid int) {
+	t.Helper()
+	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	await.Until(t, func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		return !slices.ContainsFunc(threads, func(name string) bool {
+			text, err := os.ReadFile(name)
+			at := bytes.LastIndexByte(text, ')') // the name of the program, in parentheses, may hold any characters
+			return err == nil && (len(text) < at+3 || text[at+2] != 'T')
+		})
+	}, "the threads of %d to stop", pid)
+}
 
 // guard makes a program that still runs after limit print its goroutines and end.
 func (r *running) guard(limit time.Duration) (stop func() bool) {

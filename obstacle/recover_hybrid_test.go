@@ -47,7 +47,7 @@ func TestOtherClusterRelaxesDuringARecovery(t *testing.T) {
 	metrics := r.said(`metrics at (http://127\.0\.0\.1:\d+/metrics)`)[1]
 	await.Until(t, func() bool { return sweepsOf(t, metrics, 2) >= 0 && sweepsOf(t, metrics, 3) >= 0 }, "the other cluster to report")
 	survivor := r.pid(0)
-	require.NoError(t, syscall.Kill(survivor, syscall.SIGSTOP))
+	stop(t, survivor)
 	require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGKILL))
 	before := map[int]int{}
 	for rank := 2; rank < 4; rank++ {

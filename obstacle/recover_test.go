@@ -214,7 +214,7 @@ func TestStoppedPeerIsReplaced(t *testing.T) {
 	t.Parallel() // its peers wait at a gate
 	r := held(t, gate.Gate{}, "--scheme", "async", "--suspect", "300ms")
 	pid := r.pid(1)
-	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	stop(t, pid)
 	r.open()
 	require.Equal(t, 0, r.wait(patience))
 	s := r.solution()
