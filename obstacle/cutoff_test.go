@@ -83,8 +83,8 @@ func TestOneSideOfACutGoesOn(t *testing.T) {
 				cut = b
 			}
 			require.NoError(t, cut.Cut())
-			r.open()
 			if c.goes {
+				r.open()
 				require.Equal(t, 0, r.wait(patience))
 				require.True(t, r.solution().Converged)
 				for _, p := range far {
@@ -95,6 +95,7 @@ func TestOneSideOfACutGoesOn(t *testing.T) {
 			}
 			attached := startIn(t, b.Host.Do, "attach", keepers[2], keepers[1], "--secret-file", secret,
 				"--format", "json")
+			r.open()
 			require.Equal(t, 0, attached.wait(patience))
 			require.True(t, attached.solution().Converged)
 			require.GreaterOrEqual(t, len(attached.solution().Losses), len(c.near))

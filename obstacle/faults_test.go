@@ -166,7 +166,7 @@ func TestInterruptWritesTheBestIterate(t *testing.T) {
 
 func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	r := endless(t, "sync", "--peer-timeout", "10m", "--recover", "off") // so that it does not end the run
-	stop(t, r.pid(1))          // so that the first has no effect
+	stop(t, r.pid(1))                                                    // so that the first has no effect
 	r.signal(syscall.SIGINT)
 	r.said(`"stopping"`)
 	r.signal(syscall.SIGTERM) // the same signal so soon would count as the first
