@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -353,4 +354,17 @@ func TestRefreshedAndUnequalRuns(t *testing.T) {
 		},
 	}}}
 	require.InDelta(t, 2, r.unequal(), 1e-12, "the slow one takes three times as long as both together")
+}
+
+// The time of a run whose frames are lost by chance is known as well as the number of its delays on the coarser stand-in.
+func TestChanceOfLosses(t *testing.T) {
+	r := &virtualRun{Config: simulate.Config{Model: &cluster.Model{Hosts: make([]cluster.Host, 8)}}, coarser: &virtualRun{}}
+	r.figures.Efficiency, r.coarser.figures.Lost = 0.5, 800
+	require.Zero(t, r.losses())
+	r.Model.WAN = []cluster.WANLink{{Loss: 0.01}}
+	require.InDelta(t, math.Sqrt(0.02), r.losses(), 1e-12)
+	r.coarser.figures.Lost = 0
+	require.InDelta(t, math.Sqrt(2), r.losses(), 1e-12)
+	r.figures.Efficiency = 1
+	require.Zero(t, r.losses())
 }

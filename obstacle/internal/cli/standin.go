@@ -131,8 +131,24 @@ func (r *virtualRun) unequal() float64 {
 	return sum/float64(len(hosts))/least - 1
 }
 
-// chance returns twice the standard deviation of the time of a run by the number of pauses in it, relative to the time.
-func (r *virtualRun) chance() float64 {
+// chance returns twice the standard deviation of the time of a run by the number of pauses in it, and of frames that are
+// lost by chance on the coarser stand-in, relative to the time.
+func (r *virtualRun) chance() float64 { return r.pauses() + r.losses() }
+
+// losses returns the share of losses in chance. What the run takes longer than its machines together is the sum of their
+// costs at most, which vary by as much as their mean. Those of several machines may delay the same sweep, and count as one.
+func (r *virtualRun) losses() float64 {
+	lossy := slices.ContainsFunc(r.Model.Networks, func(n cluster.Network) bool { return n.Loss > 0 }) ||
+		slices.ContainsFunc(r.Model.WAN, func(w cluster.WANLink) bool { return w.Loss > 0 })
+	if !lossy || r.coarser == nil || !(r.figures.Efficiency < 1) {
+		return 0
+	}
+	delays := max(1, float64(r.coarser.figures.Lost)/float64(len(r.machines())))
+	return 2 * (1 - float64(r.figures.Efficiency)) * math.Sqrt(2/delays)
+}
+
+// pauses returns the share of pauses in chance.
+func (r *virtualRun) pauses() float64 {
 	pauses, longest := 0.0, 0.0
 	met := float64(r.figures.Met)
 	for _, h := range r.machines() {
