@@ -309,7 +309,11 @@ func TestUnreachableSolutionStagnates(t *testing.T) {
 				require.NoError(t, n.Run())
 				o := n.Peers[0].Outcome()
 				require.Equal(t, iterate.Stagnated, o.Reason, "%s %s", m.Name, scheme.Name())
-				require.Less(t, max(o.Work, float64(o.Sweeps)), float64(1<<17), "the work is bounded")
+				bounded := max(o.Work, float64(o.Sweeps))
+				if scheme.Asynchronous() { // relaxations of Schwarz, between two halos, count as one sweep each
+					bounded = float64(o.Sweeps)
+				}
+				require.Less(t, bounded, float64(1<<17), "%s %s: the work is bounded", m.Name, scheme.Name())
 			}
 		}
 	}
