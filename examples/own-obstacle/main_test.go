@@ -133,7 +133,7 @@ func TestRunIteration(t *testing.T) {
 		"simulate line --model graphene-eth --machines 2 --stand-in 2":       "which has no coarser grid",
 		"solve line --order in-turn":                                         "only richardson has an order",
 		"solve line --enclose":                                               "iteration",
-		"convergence line --grids 8,16":                                          "iteration",
+		"convergence line --grids 8,16":                                      "iteration",
 		"solve line --peers 97":                                              "97",
 		"simulate line --model graphene-eth --machines 2 --method multigrid": "leave out --method",
 	} {
