@@ -95,6 +95,6 @@ func ExampleCatalog() {
 	_, err := methods.Lookup("newton")
 	fmt.Println(err)
 	// Output:
-	// [richardson sor multigrid schwarz]
-	// solver: no method "newton"; there are ["richardson" "sor" "multigrid" "schwarz"]
+	// [richardson sor multigrid schwarz fas]
+	// solver: no method "newton"; there are ["richardson" "sor" "multigrid" "schwarz" "fas"]
 }

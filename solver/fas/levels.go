@@ -331,3 +331,38 @@ func (v *levels) copyWhole(dst []float64) {
 	}
 	method.CopyBox(dst, c, b, v.coarse.values, v.coarse.layout, [3]int{b.Lo[0] + p.Lo[0], b.Lo[1] + p.Lo[1], b.Lo[2] + p.Lo[2]})
 }
+
+// downWork returns the cost of phaseDown in point relaxations.
+func (v *levels) downWork() (points int) {
+	for l := range v.plan.depth {
+		points += 2 * v.parts[l].inner.Points()
+	}
+	return points
+}
+
+// upWork returns the nominal cost of phaseUp in point relaxations.
+func (v *levels) upWork() int { return v.cycleWork(0, true) }
+
+func (v *levels) cycleWork(l int, restricted bool) int {
+	if l == v.plan.depth {
+		return v.coarse.cycleWork()
+	}
+	n := v.parts[l].inner.Points()
+	points := n + n/2 + v.cycleWork(l+1, restricted) + v.cycleWork(l+1, false)
+	if !restricted {
+		points += 2 * n
+	}
+	return points
+}
+
+// startWork returns the nominal cost of start in point relaxations.
+func (v *levels) startWork() int {
+	points := (startCycles + 1) * v.coarse.cycleWork()
+	for l := range v.plan.depth {
+		n := v.parts[l].Layout.Points()
+		if points += n / 2; l > 0 {
+			points += 2 * n
+		}
+	}
+	return points
+}

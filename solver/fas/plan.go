@@ -41,7 +41,8 @@ func newPlan(c *problem.Config) (*plan, error) {
 	return g, nil
 }
 
-// next returns the spacing of level l+1, and an error if the level cannot be replicated.
+// next returns the spacing of level l+1, and an error if the level cannot be replicated. Each box needs a point of it; where
+// boxes are small, a level less on the regions costs less.
 func (g *plan) next(l int) (f [3]int, err error) {
 	h := &g.hierarchy
 	if l == h.Coarsest() || !h.Nested(l) {
@@ -54,17 +55,14 @@ func (g *plan) next(l int) (f [3]int, err error) {
 		}
 		cuts := g.partition.Cuts[a]
 		for i := 1; i < len(cuts) && len(cuts) > 2; i++ {
-			if n := cuts[i] - cuts[i-1]; n < minParts*f[a] {
+			if n, least := cuts[i]-cuts[i-1], (l+1)*f[a]; n < least {
 				return f, fmt.Errorf("fas: part %d of axis %d has %d points; the method needs %d: use fewer peers, or method %s",
-					i-1, a, n, minParts*f[a], problem.Schwarz)
+					i-1, a, n, least, problem.Schwarz)
 			}
 		}
 	}
 	return f, nil
 }
-
-// minParts is the least length of a box in spacings of the replicated level, along an axis with several boxes.
-const minParts = 2
 
 // part is the part of a level on a region. Its layout includes the ring: the points around the region whose values come
 // from their owners. Only the inner points are relaxed.

@@ -14,7 +14,6 @@ type replicated struct {
 	values  []float64 // padded
 	source  []float64
 	solver  *method.Multigrid
-	work    float64 // in points, since work was taken
 }
 
 // init makes the level of a plan.
@@ -70,7 +69,7 @@ func (r *replicated) start() error {
 	if err := r.problem.CoarseBoundary(r.layout.N, r.layout, r.values); err != nil {
 		return err
 	}
-	r.work += r.solver.Start(r.values) * float64(r.layout.Points())
+	r.solver.Start(r.values)
 	for range startCycles {
 		r.cycle()
 	}
@@ -83,5 +82,17 @@ const startCycles = 2
 // cycle executes a cycle. The right-hand side may have changed since the last one.
 func (r *replicated) cycle() {
 	r.solver.Changed()
-	r.work += r.solver.Cycle(r.values) * float64(r.layout.Points())
+	r.solver.Cycle(r.values)
 }
+
+// eachRow calls f for the rows of the right-hand side in a box.
+func (r *replicated) eachRow(b problem.Box, f func(row []float64)) {
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			f(r.source[r.layout.Dense(b.Lo[0], y, z):][:b.Hi[0]-b.Lo[0]])
+		}
+	}
+}
+
+// cycleWork returns the nominal cost of a cycle in point relaxations.
+func (r *replicated) cycleWork() int { return int(r.solver.NominalWork() * float64(r.layout.Points())) }
