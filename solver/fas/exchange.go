@@ -27,6 +27,8 @@ type exchange struct {
 	coarse    problem.Box          // the other peer's points of the replicated level
 	sent      [kinds]time.Duration // when values were sent last
 	older     bool                 // repeat the older values next
+	hasRead   bool                 // a step has read its ring
+	read      iterate.Iteration    // label of what it read
 	has       [kinds]bool          // values were sent
 	values    []byte               // memory for values that arrive in pieces
 }
@@ -150,22 +152,30 @@ func (w *peer) Pack(op iterate.Op, dst []byte) {
 	clear(dst)
 }
 
-// readRings copies the newest values of the ring to level 0.
-func (w *peer) readRings() {
+// readRings copies the newest values of the ring to level 0. It returns by how many steps the oldest are behind.
+func (w *peer) readRings() (age int) {
 	for _, x := range w.exchanges {
-		w.unpackRing(x, w.grids.grids[0].Values, false)
+		if x.ring == nil {
+			continue
+		}
+		label := iterate.Iteration(0) // the starting values, which need no message
+		if s := w.unpackRing(x, w.grids.grids[0].Values, false); s != nil {
+			label = s.Label
+		}
+		age = max(age, int(w.Iterate)-int(label))
 	}
+	return age
 }
 
 // unpackRing copies the newest values of a peer to dst, an array of level 0: those of its ring, or those behind the
-// common face.
-func (w *peer) unpackRing(x *exchange, dst []float64, face bool) {
+// common face. It returns their slot, nil if there is none.
+func (w *peer) unpackRing(x *exchange, dst []float64, face bool) *iterate.Slot {
 	if x.ring == nil {
-		return
+		return nil
 	}
 	s := x.ring.Pick(w.Iterate)
 	if s == nil {
-		return
+		return nil
 	}
 	data := iterate.Contiguous(s.Data, &x.values)
 	for i, b := range x.receive {
@@ -174,6 +184,7 @@ func (w *peer) unpackRing(x *exchange, dst []float64, face bool) {
 		}
 		data = data[8*b.Points():]
 	}
+	return s
 }
 
 // readTaus copies the newest right-hand sides to the replicated level.

@@ -16,13 +16,17 @@ type levels struct {
 	grids  []*method.Level // Values of level depth are the restricted values of level depth−1
 	ops    []kernel.Operator
 	moved  [][]float64 // by level from 1: the change of its values since they were restricted, padded
+	omega  float64
 	coarse replicated
 	own    kernel.Box // own points of the replicated level, in the indices of parts[depth]
 }
 
 // newLevels makes the grids of a box. block is the discretization on level 0 of its region.
 func newLevels(g *plan, own problem.Box, block *problem.Discretization, o method.Options) (*levels, error) {
-	v := &levels{plan: g, moved: make([][]float64, g.depth+1)}
+	v := &levels{plan: g, moved: make([][]float64, g.depth+1), omega: smoothingOmega}
+	if !block.Problem.Symmetric() {
+		v.omega = 1
+	}
 	for l := 0; l <= g.depth; l++ {
 		p, err := g.part(own, l)
 		if err != nil {
@@ -127,11 +131,11 @@ func sample(p *problem.Problem, f [3]int, b problem.Box, source, lower, upper []
 // relax makes one projected red-black sweep on level l.
 func (v *levels) relax(l int) {
 	for colour := range 2 {
-		v.grids[l].Relax(colour, smoothingOmega, v.parts[l].inner)
+		v.grids[l].Relax(colour, v.omega, v.parts[l].inner)
 	}
 }
 
-// smoothingOmega is the factor of the sweeps.
+// smoothingOmega is the factor of the sweeps for a symmetric A. With strong flows it would increase the residual.
 const smoothingOmega = 1.15
 
 // down computes the problem of level l+1 from the values of level l:
@@ -222,8 +226,8 @@ func (v *levels) pressure(l int, q [3]int) float64 {
 	sum := float64(method.Coefficient(&v.ops[l], kernel.Center, d) * u[i])
 	stride := [3]int{1, p.Row, p.Plane}
 	for a := range p.Dim {
-		sum += float64(method.Coefficient(&v.ops[l], kernel.West+2*a, d) * u[i-stride[a]])
-		sum += float64(method.Coefficient(&v.ops[l], kernel.West+2*a+1, d) * u[i+stride[a]])
+		sum -= float64(method.Coefficient(&v.ops[l], kernel.West+2*a, d) * u[i-stride[a]])
+		sum -= float64(method.Coefficient(&v.ops[l], kernel.West+2*a+1, d) * u[i+stride[a]])
 	}
 	return sum - v.grids[l].Source.At(d)
 }

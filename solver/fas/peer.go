@@ -27,6 +27,7 @@ type peer struct {
 	faces     []problem.Neighbour // of Channels, in the same order
 	exchanges []*exchange
 	step      step
+	guard     guard
 
 	work      []float64    // of the region: the values being measured
 	cur, next []float64    // of the own box: iterate k, and the one before
@@ -341,5 +342,10 @@ func (w *peer) Links() []iterate.Link { return (Method{}).Links(&w.config, w.con
 func (w *peer) Describe() string {
 	g := w.grids.plan
 	n := g.hierarchy.Grids[g.depth]
-	return fmt.Sprintf("grids %s, replicated from %d points on", &g.hierarchy, n[0]*n[1]*n[2])
+	out := fmt.Sprintf("grids %s, replicated from %d points on", &g.hierarchy, n[0]*n[1]*n[2])
+	if w.guard.trips > 0 {
+		out += fmt.Sprintf("; corrections suspended %d times at rank %d, because the residual did not fall",
+			w.guard.trips, w.Config.Rank)
+	}
+	return out
 }

@@ -15,8 +15,8 @@ type step struct {
 	stage    stage
 	relaxes  bool
 	measures bool
-	at       int // exchanges that were sent to
-	stopping bool
+	at       int  // exchanges that were sent to
+	rests    bool // the step does without corrections
 
 	chunks int
 	axis   int
@@ -118,6 +118,9 @@ func (p *step) points() int {
 	case stageDown:
 		return g.downWork()
 	case stageUp:
+		if p.rests {
+			return g.restWork()
+		}
 		return g.upWork()
 	}
 	return p.w.inside.Points()
@@ -143,14 +146,18 @@ func (w *peer) Relax(op iterate.Op) {
 		}
 		w.Rule.Measured(&sum) // may end the run
 	case stageDown:
-		w.readRings()
+		age := w.readRings()
 		w.grids.phaseDown()
+		p.rests = w.guard.observe(w.grids.residual(w.inside), age)
 		w.keepTau(w.Iterate)
 		w.Spent += float64(p.points()) / own
 		p.stage, p.at = stageTau, 0
 	case stageUp:
-		w.readTaus()
-		w.grids.phaseUp()
+		if w.readTaus(); p.rests {
+			w.grids.relaxOnly()
+		} else {
+			w.grids.phaseUp()
+		}
 		w.Spent += float64(p.points()) / own
 		w.complete()
 		p.stage, p.at = stageRing, 0
