@@ -27,8 +27,7 @@ type exchange struct {
 	coarse    problem.Box          // the other peer's points of the replicated level
 	sent      [kinds]time.Duration // when values were sent last
 	older     bool                 // repeat the older values next
-	hasRead   bool                 // a step has read its ring
-	read      iterate.Iteration    // label of what it read
+	news      iterate.Iteration    // least label of a ring that has not been read
 	has       [kinds]bool          // values were sent
 	values    []byte               // memory for values that arrive in pieces
 }
@@ -152,30 +151,28 @@ func (w *peer) Pack(op iterate.Op, dst []byte) {
 	clear(dst)
 }
 
-// readRings copies the newest values of the ring to level 0. It returns by how many steps the oldest are behind.
+// readRings copies new values of the ring to level 0. Older values have been corrected since they were read, and are kept.
+// It returns by how many steps the oldest are behind.
 func (w *peer) readRings() (age int) {
 	for _, x := range w.exchanges {
 		if x.ring == nil {
 			continue
 		}
-		label := iterate.Iteration(0) // the starting values, which need no message
-		if s := w.unpackRing(x, w.grids.grids[0].Values, false); s != nil {
-			label = s.Label
+		if s := x.ring.Pick(w.Iterate); s != nil && s.Label >= x.news {
+			w.unpackRing(x, w.grids.grids[0].Values, false)
+			x.news = s.Label + 1
 		}
-		age = max(age, int(w.Iterate)-int(label))
+		age = max(age, int(w.Iterate)+1-int(max(x.news, 1)))
 	}
 	return age
 }
 
 // unpackRing copies the newest values of a peer to dst, an array of level 0: those of its ring, or those behind the
-// common face. It returns their slot, nil if there is none.
-func (w *peer) unpackRing(x *exchange, dst []float64, face bool) *iterate.Slot {
-	if x.ring == nil {
-		return nil
-	}
+// common face.
+func (w *peer) unpackRing(x *exchange, dst []float64, face bool) {
 	s := x.ring.Pick(w.Iterate)
 	if s == nil {
-		return nil
+		return
 	}
 	data := iterate.Contiguous(s.Data, &x.values)
 	for i, b := range x.receive {
@@ -184,7 +181,6 @@ func (w *peer) unpackRing(x *exchange, dst []float64, face bool) *iterate.Slot {
 		}
 		data = data[8*b.Points():]
 	}
-	return s
 }
 
 // readTaus copies the newest right-hand sides to the replicated level.
