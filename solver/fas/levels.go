@@ -257,18 +257,17 @@ func (v *levels) up(l int) {
 	coarse.Values = kept
 }
 
-// cycle executes a W cycle from level l. The first relaxation and restriction are omitted if they were executed before.
+// cycle executes a W cycle from level l. The cycle of the replicated level gains so much that one suffices. The first relaxation and restriction are omitted if they were executed before.
 func (v *levels) cycle(l int, restricted bool) {
 	if !restricted {
 		v.relax(l)
 		v.down(l)
 	}
-	for visit := range 2 {
-		if l+1 == v.plan.depth {
-			v.coarse.cycle()
-		} else {
-			v.cycle(l+1, restricted && visit == 0)
-		}
+	if l+1 == v.plan.depth {
+		v.coarse.cycle()
+	} else {
+		v.cycle(l+1, restricted)
+		v.cycle(l+1, false)
 	}
 	v.up(l)
 	v.relax(l)
@@ -352,7 +351,10 @@ func (v *levels) cycleWork(l int, restricted bool) int {
 		return v.coarse.cycleWork()
 	}
 	n := v.parts[l].inner.Points()
-	points := n + n/2 + v.cycleWork(l+1, restricted) + v.cycleWork(l+1, false)
+	points := n + n/2 + v.cycleWork(l+1, restricted)
+	if l+1 < v.plan.depth {
+		points += v.cycleWork(l+1, false)
+	}
 	if !restricted {
 		points += 2 * n
 	}

@@ -113,7 +113,7 @@ func TestStepsDependOnTheLatencyOnly(t *testing.T) {
 			}{
 				{"latency 0.1", world{latency: .1}, 10},
 				{"latency 1", world{latency: 1}, 14},
-				{"latency 5", world{latency: 5}, 29},
+				{"latency 5", world{latency: 5}, 31},
 				{"lockstep", world{latency: .1, scheme: iterate.Synchronous()}, 7},
 				{"one peer 5 times slower", world{latency: .1, slow: 5}, 7},
 				{"a third of the messages lost", world{latency: .5, loss: .3}, 18},
