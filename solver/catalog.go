@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/p2pdc/p2pdc/solver/fas"
 	"github.com/p2pdc/p2pdc/solver/fixedpoint"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/multilevel"
@@ -26,7 +27,9 @@ type Catalog struct{ methods []problem.Method }
 
 // Methods returns a new catalog with the methods of this module.
 func Methods() *Catalog {
-	return &Catalog{[]problem.Method{richardson.Method{}, multilevel.SOR(), multilevel.Multigrid(), schwarz.Method{}, fixedpoint.Method{}}}
+	return &Catalog{[]problem.Method{
+		richardson.Method{}, multilevel.SOR(), multilevel.Multigrid(), schwarz.Method{}, fas.Method{}, fixedpoint.Method{},
+	}}
 }
 
 // Add adds a method. An empty name is an error, and so is a name in the catalog or one that is no printable word.

@@ -137,6 +137,8 @@ func Unused(given []string, m problem.MethodConfig) error {
 	case problem.Schwarz:
 		local := cmp.Or(m.Local, problem.Multigrid)
 		of, name = append(of, local), m.Name+" with "+local
+	case problem.FAS:
+		of = append(of, problem.Multigrid) // the replicated grids
 	case problem.Richardson, problem.SOR, problem.Multigrid, problem.FixedPoint:
 	default:
 		return nil

@@ -95,6 +95,6 @@ func ExampleCatalog() {
 	_, err := methods.Lookup("newton")
 	fmt.Println(err)
 	// Output:
-	// [richardson sor multigrid schwarz fixed-point]
-	// solver: no method "newton"; there are ["richardson" "sor" "multigrid" "schwarz" "fixed-point"]
+	// [richardson sor multigrid schwarz fas fixed-point]
+	// solver: no method "newton"; there are ["richardson" "sor" "multigrid" "schwarz" "fas" "fixed-point"]
 }

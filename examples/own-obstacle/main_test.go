@@ -156,7 +156,7 @@ func TestNames(t *testing.T) {
 	require.Contains(t, out, "dome (2-D)\n  a membrane over a dome")
 	for flag, want := range map[string]string{
 		"--rows":    "want NegativeAck or checksum",
-		"--method":  "want auto, richardson, sor, multigrid, schwarz or damped",
+		"--method":  "want auto, richardson, sor, multigrid, schwarz, fas or damped",
 		"--scheme":  "want sync, async, delay, hybrid or pairs",
 		"--network": "want auto, ether, memory, shm, ib, stream or unix",
 	} {

@@ -90,6 +90,9 @@ func table() []row {
 		{pkg: "solver/schwarz", core: true, may: []string{
 			"internal/kernel", "solver/iterate", "solver/method", "solver/problem",
 		}},
+		{pkg: "solver/fas", core: true, may: []string{
+			"internal/kernel", "solver/iterate", "solver/method", "solver/problem",
+		}},
 		{pkg: "solver/repair", core: true, may: []string{
 			"internal/kernel", "solver/iterate", "solver/problem", "solver/verify",
 		}},

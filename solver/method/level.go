@@ -222,3 +222,12 @@ func (l *Level) sampleBoundary(coarse *Level) {
 		}
 	})
 }
+
+// RestrictResidual writes the restriction of Residual to the coarse points of b in dst, padded.
+func (l *Level) RestrictResidual(dst []float64, b kernel.Box) {
+	if l.weights != nil {
+		l.weights.restrict(dst, l.Residual, b)
+		return
+	}
+	l.Transfer.Restrict(dst, l.Residual, b)
+}

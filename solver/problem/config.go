@@ -18,6 +18,8 @@ const (
 	Multigrid  = "multigrid"  // projected multigrid on the whole grid
 	// restricted additive Schwarz: every peer solves on its own overlapping box
 	Schwarz = "schwarz"
+	// multigrid with a replicated coarse level: peers at different iterates do cycles of the whole grid
+	FAS = "fas"
 	// the iteration of Problem.FixedPoint, which every other method refuses
 	FixedPoint = "fixed-point"
 )

@@ -364,7 +364,7 @@ func (q *request) chooseAgain(f *pflag.FlagSet) bool {
 	if f.Changed("scheme") {
 		scheme = f.Lookup("scheme").Value.String()
 	}
-	if s, err := q.catalog.Scheme(scheme, nil); err == nil && !s.Lockstep() && m.Name != problem.Richardson {
+	if s, err := q.catalog.Scheme(scheme, nil); err == nil && !s.Lockstep() && m.Name != problem.Richardson && m.Name != problem.FAS {
 		m.Name, m.Local = problem.Schwarz, cmp.Or(m.Local, m.Name)
 	}
 	given := slices.DeleteFunc(slices.Clone(methodFlagNames()), func(name string) bool { return !f.Changed(name) })

@@ -46,7 +46,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"solve", "membrane", "--method", "s"}, []string{"sor", "schwarz"}},
 		{[]string{"solve", "membrane", "--scheme", ""}, []string{"sync", "async", "delay:1", "hybrid"}},
 		{[]string{"calibrate", "--scheme", ""}, []string{"sync", "async"}},
-		{[]string{"compare", "membrane", "--methods", "sor,"}, []string{"sor,richardson", "sor,multigrid", "sor,schwarz"}},
+		{[]string{"compare", "membrane", "--methods", "sor,"}, []string{"sor,richardson", "sor,multigrid", "sor,schwarz", "sor,fas"}},
 		{[]string{"compare", "membrane", "--scheme", "sync,a"}, []string{"sync,async"}},
 		{[]string{"simulate", "membrane", "--model", "graphene"}, []string{"graphene-eth", "graphene-ib"}},
 		{[]string{"solve", "membrane", "--network", "e"}, []string{"ether"}},

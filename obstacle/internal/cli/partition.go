@@ -48,6 +48,8 @@ func defaultWorkers(method string, onePass bool, points, cpus int) (peers, threa
 	switch {
 	case method == problem.Schwarz:
 		return max(cpus, 2), 1, fmt.Sprintf("one peer of one thread for each of %d processors, at least two", cpus)
+	case method == problem.FAS:
+		return cpus, 1, fmt.Sprintf("one peer of one thread for each of %d processors", cpus)
 	case cpus < 2:
 		return 1, 1, "there is one processor"
 	case method == problem.SOR || method == problem.Multigrid:

@@ -37,7 +37,8 @@ func example(t *testing.T, mode string) *Solution {
 
 // The unit of sweeps, in JSON and in the text, depends on the method.
 func TestIterates(t *testing.T) {
-	for method, want := range map[string]string{"richardson": "sweeps", "sor": "sweeps", "multigrid": "cycles", "schwarz": "exchanges"} {
+	for method, want := range map[string]string{"richardson": "sweeps", "sor": "sweeps", "multigrid": "cycles", "schwarz": "exchanges",
+		"fas": "cycles"} {
 		require.Equal(t, want, iterates(method))
 	}
 	require.Equal(t, "projected richardson, sync, jacobi", (&Solution{Method: "richardson", Scheme: "sync", Order: "jacobi"}).method())

@@ -264,7 +264,7 @@ func (p *Peer) unknown() {
 
 func iterates(method string) string {
 	switch method {
-	case problem.Multigrid:
+	case problem.Multigrid, problem.FAS:
 		return "cycles"
 	case problem.Schwarz:
 		return "exchanges"
