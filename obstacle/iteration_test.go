@@ -155,3 +155,23 @@ func TestIterationSurvivesItsLauncher(t *testing.T) {
 	require.True(t, s.Converged)
 	require.InDelta(t, chainSum(t), float64(s.Sum), 1e-5)
 }
+
+// The parts of a process that is told to leave move to others, in mid-run, and parts move to faster processes.
+func TestPartsOfAnIterationMove(t *testing.T) {
+	t.Parallel() // its peers wait at a gate
+	closeGate(t, gate.Gate{Sweep: 40})
+	r := start(t, "solve", "chain", "--tol", "1e-9", "--scheme", "async", "--peers", "2", "--parts", "2", "--peer-timeout", "10m",
+		"--format", "json")
+	r.said(`"relaxing"`)
+	pid := r.pid(0)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
+	r.said("part moved")
+	r.open()
+	require.Equal(t, 0, r.wait(patience))
+	s := r.solution()
+	require.True(t, s.Converged)
+	require.Empty(t, s.Losses)
+	require.Len(t, s.Moves, 2)
+	require.NotContains(t, pids(s), pid)
+	require.InDelta(t, chainSum(t), float64(s.Sum), 1e-5)
+}

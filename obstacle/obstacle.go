@@ -70,7 +70,11 @@ func call(
 	if errs == nil {
 		errs = io.Discard
 	}
-	if err := cli.Call(ctx, append([]string{command}, args...), c, errs, answered); err != nil {
+	err := cli.Call(ctx, append([]string{command}, args...), c, errs, answered)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("obstacle: %s: %w", command, context.Cause(ctx))
+	case err != nil:
 		return fmt.Errorf("obstacle: %w", err)
 	}
 	return nil

@@ -338,6 +338,10 @@ func (s *solving) all() (*Solution, error) {
 		if out.Evaluation, err = evaluate(p, out.U, nil); err != nil {
 			return nil, err
 		}
+		if left := out.Evaluation.RelativeResidual; p.FixedPoint != nil && out.Reason == iterate.Converged && !(left <= 2*s.c.Tolerance) {
+			return out, fmt.Errorf("%w: the peers agreed on a residual below %g, but that of the assembled vector is %g: the blocks of %q are "+
+				"not parts of one iteration; test them with iteratetest.Suite", ErrNotConverged, s.c.Tolerance, left, p.Name)
+		}
 	}
 	return out, s.ended(out.Reason)
 }

@@ -122,12 +122,21 @@ func TestRunIteration(t *testing.T) {
 		require.InDelta(t, 2, a.Probes[0].U, 1e-7)
 		info, err := os.Stat(at)
 		require.NoError(t, err)
-		require.Greater(t, info.Size(), int64(8*96))
+		require.EqualValues(t, 128+8*96, info.Size(), "a header, and the unknowns alone")
 	}
+	at := filepath.Join(t.TempDir(), "x.csv")
+	_, errs, err := program(t, "solve", "line", "--out", at)
+	require.NoError(t, err, errs)
+	text, err := os.ReadFile(at)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	require.Len(t, lines, 97)
+	require.Equal(t, "index,x", lines[0])
+	require.True(t, strings.HasPrefix(lines[96], "95,1.99"), lines[96])
 	for line, refused := range map[string]string{
 		"solve lane": `no built-in problem "lane" (did you mean "line"?)`, "solve line --n 9": "leave out --n",
 		"solve line --method sor": "leave out --method", "solve line --omega 1.5": "leave it out",
-		"solve line --out x.vti": "give .npy, .csv or .png", "solve line --param values=0": "an iteration of 0 unknowns",
+		"solve line --probe 96": "are 0 to 95", "solve line --probe 1.5": "are 0 to 95", "solve line --out x.vti": "give .npy, .csv or .png", "solve line --param values=0": "an iteration of 0 unknowns",
 		"compare line --methods sor":                                         "leave it out",
 		"solve dome --method fixed-point":                                    "choose another method",
 		"simulate line --model graphene-eth --machines 2 --stand-in 2":       "which has no coarser grid",
@@ -143,7 +152,7 @@ func TestRunIteration(t *testing.T) {
 		require.Equal(t, 2, exit.ExitCode(), "%s: %s", line, errs)
 		require.Contains(t, errs, refused, line)
 	}
-	_, _, err := program(t, "solve", "line", "--max-sweeps", "3")
+	_, _, err = program(t, "solve", "line", "--max-sweeps", "3")
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, 3, exit.ExitCode())

@@ -29,6 +29,9 @@ func newGrid(s Solution) (*grid, error) {
 	for a := range g.p.Dimension {
 		g.first[a], g.last[a] = 0, g.p.N[a]+1
 	}
+	if g.p.FixedPoint != nil { // its unknowns have no boundary
+		g.first[0], g.last[0] = 1, g.p.N[0]
+	}
 	return g, nil
 }
 

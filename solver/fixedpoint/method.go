@@ -18,8 +18,20 @@ var _ problem.Method = Method{}
 // Name returns problem.FixedPoint.
 func (Method) Name() string { return problem.FixedPoint }
 
-// Check returns an error for a problem that is no iteration, and for settings of problems on a grid.
+// Check returns an error for a problem that is no iteration, for blocks whose neighbours do not agree, and for settings of problems on
+// a grid. It builds every block once.
 func (Method) Check(c *problem.Config) error {
+	if err := check(c); err != nil {
+		return err
+	}
+	if err := c.Problem.FixedPoint.CheckCuts(c.Partition.Cuts[0]); err != nil {
+		return fmt.Errorf("fixedpoint: %q: %w", c.Problem.Name, err)
+	}
+	return nil
+}
+
+// check is the part of Check that builds no block.
+func check(c *problem.Config) error {
 	switch {
 	case c.Problem.FixedPoint == nil:
 		return fmt.Errorf("fixedpoint: the problem %q has no iteration of its own: choose another method", c.Problem.Name)
@@ -37,11 +49,11 @@ func (Method) Links(c *problem.Config, r iterate.Rank) []iterate.Link {
 }
 
 // New creates the peer c.Rank. It calls the Block of the iteration, and, with Initial, those of its neighbours.
-func (m Method) New(c problem.Config) (problem.Peer, error) {
+func (Method) New(c problem.Config) (problem.Peer, error) {
 	if err := c.Prepare(); err != nil {
 		return nil, err
 	}
-	if err := m.Check(&c); err != nil {
+	if err := check(&c); err != nil {
 		return nil, err
 	}
 	i := problem.Coordination(&c)

@@ -160,6 +160,9 @@ func (c *Config) check() error {
 	return CheckScheme(c.Scheme, c.Peers)
 }
 
+// mostGhosts bounds the positions of ghosts, for which memory is allocated.
+const mostGhosts = 1 << 33
+
 // checkNeighbours returns the number of ghosts, and an error for invalid neighbours.
 func (w *BlockPeer) checkNeighbours(values int) (ghosts int, err error) {
 	taken := map[int]bool{}
@@ -182,9 +185,9 @@ func (w *BlockPeer) checkNeighbours(values int) (ghosts int, err error) {
 		}
 		for _, at := range q.Receive {
 			switch {
-			case at < 0:
-				return 0, fmt.Errorf("iterate: rank %d receives from rank %d at position %d; positions begin at 0",
-					w.Config.Rank, q.Rank, at)
+			case at < 0 || at > mostGhosts:
+				return 0, fmt.Errorf("iterate: rank %d receives from rank %d at position %d; positions are 0 to %d",
+					w.Config.Rank, q.Rank, at, mostGhosts)
 			case taken[at]:
 				return 0, fmt.Errorf("iterate: rank %d receives at position %d twice; every ghost has one source",
 					w.Config.Rank, at)
@@ -285,6 +288,7 @@ func (w *BlockPeer) Relax(op Op) {
 	case phaseRelax:
 		w.readHalos()
 		w.block.Relax(w.next, w.x, w.ghosts)
+		w.refuseNotFinite()
 		w.phase = phaseSend
 		if w.measures {
 			w.squares, w.measured = distance(w.x, w.next), w.x
@@ -297,6 +301,17 @@ func (w *BlockPeer) Relax(op Op) {
 			w.unpack(i, c.Agreed.Data)
 		}
 		w.measure(w.capturedX)
+	}
+}
+
+// refuseNotFinite ends the run as diverged if F has a value that is not finite. The unknown keeps its value until the run has ended,
+// since other peers would take this one for one that sends what no peer has.
+func (w *BlockPeer) refuseNotFinite() {
+	for i, v := range w.next {
+		if !kernel.Finite(v) {
+			w.next[i] = w.x[i]
+			w.Stop(w.Now, Diverged)
+		}
 	}
 }
 

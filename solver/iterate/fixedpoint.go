@@ -25,11 +25,52 @@ func (f *FixedPoint) Check() error {
 	switch {
 	case f.Block == nil:
 		return errors.New("iterate: a fixed-point iteration needs a function that returns its blocks")
-	case f.Unknowns < 1:
-		return fmt.Errorf("iterate: an iteration of %d unknowns; it must have 1 or more", f.Unknowns)
+	case f.Unknowns < 1 || f.Unknowns > MaxUnknowns:
+		return fmt.Errorf("iterate: an iteration of %d unknowns; it must have 1 to %d", f.Unknowns, MaxUnknowns)
 	}
 	return nil
 }
+
+// MaxUnknowns bounds the unknowns of an iteration.
+const MaxUnknowns = 1 << 33
+
+// CheckCuts returns an error unless every block has neighbours that agree: what one sends, the other one receives. Otherwise a run
+// would not begin. It builds all blocks, one after the other.
+func (f *FixedPoint) CheckCuts(cuts []int) error {
+	type pair struct{ from, to Rank }
+	sent, received := map[pair]int{}, map[pair]int{}
+	var order []pair
+	for r := range Rank(len(cuts) - 1) {
+		b, err := f.Part(cuts, r)
+		if err != nil {
+			return err
+		}
+		w := &BlockPeer{Coordination: Coordination{Config: Config{Rank: r, Peers: len(cuts) - 1}}, neighbours: b.Neighbours()}
+		if _, err := w.checkNeighbours(b.Values()); err != nil {
+			return err
+		}
+		for _, q := range w.neighbours {
+			for _, at := range q.Receive {
+				if most := max(f.Unknowns, leastGhosts); at >= most {
+					return fmt.Errorf("iterate: rank %d receives from rank %d at position %d; with %d unknowns positions are below %d",
+						r, q.Rank, at, f.Unknowns, most)
+				}
+			}
+			sent[pair{r, q.Rank}], received[pair{q.Rank, r}] = len(q.Send), len(q.Receive)
+			order = append(order, pair{r, q.Rank}, pair{q.Rank, r})
+		}
+	}
+	for _, p := range order {
+		if sent[p] != received[p] {
+			return fmt.Errorf("iterate: rank %d sends %d values to rank %d, which receives %d from it: check Neighbours",
+				p.from, sent[p], p.to, received[p])
+		}
+	}
+	return nil
+}
+
+// leastGhosts is the bound of positions of ghosts in small iterations.
+const leastGhosts = 1 << 16
 
 // Part returns the block of a rank, or an error if there is none or it does not have the length that the cuts give.
 func (f *FixedPoint) Part(cuts []int, rank Rank) (Block, error) {

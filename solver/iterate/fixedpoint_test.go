@@ -117,3 +117,92 @@ func TestUnreachableToleranceOfAnIterationEnds(t *testing.T) {
 		require.True(t, o.Reason == iterate.Stagnated || o.Residual == 0, "%v", o)
 	}
 }
+
+// Neighbours that do not agree are refused before a run begins.
+func TestCutsWhoseNeighboursDoNotAgree(t *testing.T) {
+	b := make([]float64, 6)
+	cuts := []int{0, 2, 4, 6}
+	require.NoError(t, lineOf(b).CheckCuts(cuts))
+	for want, change := range map[string]func(rank iterate.Rank, n []iterate.Neighbour) []iterate.Neighbour{
+		"rank 1 sends 1 values to rank 0, which receives 0 from it": func(rank iterate.Rank, n []iterate.Neighbour) []iterate.Neighbour {
+			if rank == 0 {
+				return nil
+			}
+			return n
+		},
+		"rank 0 sends 2 values to rank 1, which receives 1": func(rank iterate.Rank, n []iterate.Neighbour) []iterate.Neighbour {
+			if rank == 0 {
+				n[0].Send = []int{0, 1}
+			}
+			return n
+		},
+		"has rank 99 as a neighbour, in a run of 3 peers": func(_ iterate.Rank, n []iterate.Neighbour) []iterate.Neighbour {
+			n[0].Rank = 99
+			return n
+		},
+		"at position 1099511627776": func(_ iterate.Rank, n []iterate.Neighbour) []iterate.Neighbour {
+			n[0].Receive = []int{1 << 40}
+			return n
+		},
+		"with 6 unknowns positions are below 65536": func(_ iterate.Rank, n []iterate.Neighbour) []iterate.Neighbour {
+			n[0].Receive = []int{1 << 20}
+			return n
+		},
+	} {
+		f := iterate.FixedPoint{Unknowns: 6, Block: func(cuts []int, rank iterate.Rank) (iterate.Block, error) {
+			own, err := lineOf(b).Block(cuts, rank)
+			return rewired{own, func() []iterate.Neighbour { return change(rank, own.Neighbours()) }}, err
+		}}
+		require.ErrorContains(t, f.CheckCuts(cuts), want)
+	}
+	for _, n := range []int{math.MaxInt, iterate.MaxUnknowns + 1, math.MinInt} {
+		require.ErrorContains(t, (&iterate.FixedPoint{Unknowns: n, Block: lineOf(b).Block}).Check(), "it must have 1 to")
+	}
+}
+
+type rewired struct {
+	iterate.Block
+	neighbours func() []iterate.Neighbour
+}
+
+func (r rewired) Neighbours() []iterate.Neighbour { return r.neighbours() }
+
+// F that is not finite anywhere ends the run as diverged, in every scheme, and no peer sends such a value.
+func TestIterationThatIsNotFiniteDiverges(t *testing.T) {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(2)} {
+		for _, wrong := range []float64{math.NaN(), math.Inf(1)} {
+			f := lineOf(drawLine(rand.New(rand.NewPCG(3, 9)), 2.1, 0).b)
+			of := f.Block
+			f.Block = func(cuts []int, rank iterate.Rank) (iterate.Block, error) {
+				b, err := of(cuts, rank)
+				return &breaking{b, rank == 1, 0, wrong}, err
+			}
+			cuts := []int{0, 5, 10, 15}
+			var peers []iterate.Peer
+			for rank := range iterate.Rank(3) {
+				p, err := f.NewPeer(iterate.Config{Rank: rank, Scheme: s, Tolerance: 1e-12}, cuts, nil)
+				require.NoError(t, err)
+				peers = append(peers, p)
+			}
+			require.NoError(t, iteratetest.NewNetwork(1, s, peers).Run())
+			for rank, p := range peers {
+				require.Equal(t, iterate.Diverged, p.Outcome().Reason, "%s, rank %d", s.Name(), rank)
+			}
+		}
+	}
+}
+
+// breaking is a block whose part of F is not finite from its ninth relaxation on.
+type breaking struct {
+	iterate.Block
+	breaks  bool
+	relaxed int
+	wrong   float64
+}
+
+func (b *breaking) Relax(next, x, ghosts []float64) {
+	b.Block.Relax(next, x, ghosts)
+	if b.relaxed++; b.breaks && b.relaxed > 8 {
+		next[0] = b.wrong
+	}
+}

@@ -164,7 +164,7 @@ func (p *Problem) DivergenceAdvice(m *MethodConfig) string {
 	})
 	switch {
 	case p.FixedPoint != nil:
-		return "F may be no contraction, which every scheme needs; check the iteration, or damp it"
+		return "F is not finite somewhere, or no contraction, which every scheme needs: check the iteration, or damp it"
 	case central:
 		return "central differences lose the M-matrix where the cell Péclet number is above 2: use upwind differences " +
 			"(upwind: true in the problem file, or no such line) or a finer grid (--n)"

@@ -12,7 +12,7 @@ import (
 // disjoint boxes. Their order does not depend on the order of lost. The lost boxes are disjoint, and box is
 // disjoint from them. A lost block of an iteration may read any value of others: Shell then returns the box.
 func Shell(p *problem.Problem, lost []problem.Box, box problem.Box) (shell []problem.Box) {
-	if p.FixedPoint != nil {
+	if p.FixedPoint != nil && len(lost) > 0 {
 		return []problem.Box{box}
 	}
 	lost = slices.SortedFunc(slices.Values(lost), func(a, b problem.Box) int {

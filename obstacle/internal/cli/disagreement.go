@@ -19,6 +19,10 @@ func disagrees(s *report.Solution) bool {
 // disagreement names the part of an answer that contradicts what its peers say of it: the one with the largest residual. It
 // is empty if the parts cannot be evaluated alone.
 func disagreement(p *problem.Problem, o *launch.Outcome) string {
+	if p.FixedPoint != nil {
+		return "the blocks are not parts of one iteration, or a process has another one: check that Relax reads what Neighbours lists, and " +
+			"that neither F nor the starting values depend on the cuts (docs/new-iteration.md, Its test)"
+	}
 	if p.Evolution != nil || len(o.Boxes) < 2 || len(o.Boxes) != len(o.Hosts) {
 		return ""
 	}

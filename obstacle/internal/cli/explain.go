@@ -221,6 +221,9 @@ func (q *request) choices(w *work, f *pflag.FlagSet) []decision {
 		{"kernel", best.Name(), best.Description()},
 		q.recoveryOf(w),
 	}
+	if w.problem.FixedPoint != nil { // it relaxes by itself
+		out = slices.DeleteFunc(out, func(d decision) bool { return d.What == "kernel" })
+	}
 	if w.balance != "" && q.balance != "off" {
 		out = append(out, decision{"balance", w.balance, "--balance on"})
 	}

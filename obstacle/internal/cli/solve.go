@@ -396,6 +396,9 @@ func probePoints(flags []string, p *problem.Problem) ([]problem.Point, error) {
 		}
 		var q problem.Point
 		copy(q[:], v)
+		if i := q[0]; p.FixedPoint != nil && !(i >= 0 && i < float64(p.N[0]) && i == math.Floor(i)) {
+			return nil, fmt.Errorf("--probe %q: the unknowns of %s are 0 to %d", s, p.Name, p.N[0]-1)
+		}
 		for a := range p.Dimension {
 			if !(q[a] >= p.Lo[a] && q[a] <= p.Hi[a]) {
 				return nil, fmt.Errorf("--probe %q: coordinate %d is outside the domain, %g to %g", s, a, p.Lo[a],

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
@@ -35,7 +36,7 @@ func losses(w io.Writer, all []*launch.Loss) {
 			fmt.Fprintf(w, "\t%d of these values were outside the obstacles: the nearest within them were used\n", l.Refused)
 		}
 		if l.Unbound != "" {
-			fmt.Fprintf(w, "\tthis may have raised the error: %s\n", l.Unbound)
+			fmt.Fprintf(w, "\tthis may have raised the error: %s\n", strings.TrimPrefix(l.Unbound, "repair: "))
 		}
 	}
 }

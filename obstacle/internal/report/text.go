@@ -226,6 +226,8 @@ func (s *Solution) stagnated() string {
 	switch {
 	case s.rounded:
 		why = "stagnated by rounding: the tolerance is near or below what double precision gives here"
+	case s.Method == problem.FixedPoint:
+		why += ", by rounding, or since F is no contraction"
 	case s.RelativeResidual <= roundingLimit:
 		why += ", by rounding, since A is nearly singular, or since the method is very slow here"
 	case s.Alternatives.Lockstep == "":
