@@ -16,6 +16,7 @@ type plan struct {
 	hierarchy method.Hierarchy
 	partition problem.Partition
 	depth     int
+	single    bool     // right-hand sides travel as float32
 	factor    [][3]int // by level: spacing in units of the finest grid
 }
 
@@ -28,6 +29,7 @@ var leastPart = [...]int{1, 2, 15}
 func newPlan(c *problem.Config) (*plan, error) {
 	p := c.Problem
 	g := &plan{hierarchy: method.NewHierarchy(p.Dimension, p.N, p.Strength()), partition: c.Partition}
+	g.single = c.Tolerance >= singleFrom
 	g.factor = [][3]int{{1, 1, 1}}
 	var err error
 	for l := range leastPart {
