@@ -36,7 +36,7 @@ type exchange struct {
 func newExchange(g *plan, s iterate.Scheme, r, q iterate.Rank) *exchange {
 	x := &exchange{coarse: g.ownCoarse(g.partition.Box(q)), free: !s.Lockstep() && s.Admit(farBehind, 0, q)}
 	own := g.ownCoarse(g.partition.Box(r))
-	x.tau = iterate.NewChannel(q, 8*max(x.coarse.Points(), own.Points()), s)
+	x.tau = iterate.NewChannel(q, g.tauBytes(max(x.coarse.Points(), own.Points())), s)
 	x.receive, x.face = g.ringBoxes(r, q)
 	x.send, _ = g.ringBoxes(q, r)
 	if bytes := max(bytesOf(x.receive), bytesOf(x.send)); bytes > 0 {
@@ -81,7 +81,10 @@ func (w *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, d
 	if err := x.screen[kind].Check(data...); err != nil {
 		return err
 	}
-	return all[kind].Store(tag/uint32(len(all)), s, w.Steps.Parity)
+	if err := all[kind].Store(tag/uint32(len(all)), s, w.Steps.Parity); err != nil || kind != kindTau {
+		return err
+	}
+	return w.grids.plan.checkTau(iterate.Contiguous(data, &x.values))
 }
 
 // sendOp returns the operation that sends values of a kind with a label.
@@ -136,9 +139,7 @@ func (w *peer) Pack(op iterate.Op, dst []byte) {
 	}
 	label := iterate.LabelIterate(op.Label)
 	if op.Tag%uint32(len(x.channels())) == kindTau {
-		tau := w.tau[label%2]
-		kernel.PutFloats(dst, tau)
-		clear(dst[8*len(tau):])
+		w.grids.plan.putTau(dst, w.tau[label%2])
 		return
 	}
 	values := w.cur
@@ -192,10 +193,9 @@ func (w *peer) readTaus() {
 			continue
 		}
 		data := iterate.Contiguous(s.Data, &x.values)
-		r.eachRow(x.coarse, func(row []float64) {
-			kernel.ReadFloats(row, data)
-			data = data[8*len(row):]
-		})
+		e := int(tauExponent(data))
+		data = data[tauHeader:]
+		r.eachRow(x.coarse, func(row []float64) { w.grids.plan.readTau(row, &data, e) })
 	}
 }
 

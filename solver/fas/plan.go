@@ -2,6 +2,7 @@ package fas
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -15,6 +16,7 @@ type plan struct {
 	hierarchy method.Hierarchy
 	partition problem.Partition
 	depth     int
+	single    bool     // right-hand sides travel as float32
 	factor    [][3]int // by level: spacing in units of the finest grid
 }
 
@@ -27,6 +29,7 @@ var leastPart = [...]int{1, 2, 15}
 func newPlan(c *problem.Config) (*plan, error) {
 	p := c.Problem
 	g := &plan{hierarchy: method.NewHierarchy(p.Dimension, p.N, p.Strength()), partition: c.Partition}
+	g.single = c.Tolerance >= singleFrom
 	g.factor = [][3]int{{1, 1, 1}}
 	var err error
 	for l := range leastPart {
@@ -47,8 +50,7 @@ func newPlan(c *problem.Config) (*plan, error) {
 func (g *plan) next(l int) (f [3]int, err error) {
 	h := &g.hierarchy
 	if l == h.Coarsest() || !h.Nested(l) {
-		return f, fmt.Errorf("fas: the grid %v cannot be halved; use a grid of 2^k − 1 points an axis, or method %s",
-			h.Grids[0], problem.Schwarz)
+		return f, notHalved(h)
 	}
 	for a := range f {
 		if f[a] = g.factor[l][a]; h.Grids[l][a] != h.Grids[l+1][a] {
@@ -63,6 +65,24 @@ func (g *plan) next(l int) (f [3]int, err error) {
 		}
 	}
 	return f, nil
+}
+
+// notHalved returns the error for a grid that cannot be halved once, with the nearest numbers of points that can be often.
+func notHalved(h *method.Hierarchy) error {
+	n := h.Grids[0][0]
+	for a := range h.Dim {
+		if m, next := h.Grids[0][a], h.Grids[min(1, h.Coarsest())][a]; m != next && m != 2*next+1 {
+			n = m
+			break
+		}
+	}
+	above := max(3, 1<<bits.Len(uint(n))-1)
+	fit := fmt.Sprint(above)
+	if below := above / 2; below >= 3 {
+		fit = fmt.Sprintf("%d or %d", below, above)
+	}
+	return fmt.Errorf("fas: %d points an axis cannot be halved: use %s points (--n), or another number one less than a "+
+		"multiple of 8, or method %s", n, fit, problem.Schwarz)
 }
 
 // part is the part of a level on a region. Its layout includes the ring: the points around the region whose values come

@@ -24,7 +24,10 @@ func bestMethods(besides []string) []schemesOf {
 	if slices.Contains(besides, problem.FixedPoint) {
 		return nil // an iteration has no other method
 	}
-	all := []schemesOf{{problem.Multigrid, []string{"sync"}}, {problem.Schwarz, []string{"sync", "async"}}}
+	all := []schemesOf{
+		{problem.Multigrid, []string{"sync"}}, {problem.Schwarz, []string{"sync", "async"}},
+		{problem.FAS, []string{"sync", "async"}},
+	}
 	return slices.DeleteFunc(all, func(s schemesOf) bool { return slices.Contains(besides, s.method) })
 }
 
@@ -64,7 +67,7 @@ func (a *app) simulateBest(ctx context.Context, methods []*methodComparison, sol
 	}
 	for _, m := range methods {
 		more := m.candidates(m.summarize(&report.Subject{}))
-		if m.method == problem.Schwarz {
+		if m.method != problem.Multigrid {
 			more = more[:len(more)-1] // on one machine it is multigrid
 		}
 		out = append(out, more...)
@@ -174,7 +177,7 @@ func (a *app) runBest(ctx context.Context, q *request, ref string, all selection
 		if err != nil {
 			continue
 		}
-		if b.method == problem.Schwarz {
+		if b.method != problem.Multigrid {
 			cases = cases[1:] // on one peer it is multigrid
 		}
 		for i := range cases {

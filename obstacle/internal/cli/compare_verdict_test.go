@@ -82,6 +82,20 @@ func TestCompareNamesTheBestMethods(t *testing.T) {
 	require.Contains(t, out, "one peer alone: ")
 }
 
+// compare tries FAS where the grid halves and leaves it out elsewhere.
+func TestCompareTriesFAS(t *testing.T) {
+	for n, want := range map[string]string{"15": "fas", "16": "schwarz"} {
+		code, out, errs := call("compare", "membrane", "--n", n, "--model", "graphene-eth", "--machines", "2", "--methods",
+			"multigrid", "--scheme", "sync", "--format", "json")
+		require.Zero(t, code, errs)
+		var c report.SimulatedComparison
+		require.NoError(t, json.Unmarshal([]byte(out), &c))
+		require.Equal(t, want, c.Best.Asynchronous.Method, "--n %s", n)
+		require.Equal(t, "multigrid", c.Best.One.Method, "--n %s", n)
+	}
+	require.Contains(t, bestMethods(nil), schemesOf{"fas", []string{"sync", "async"}})
+}
+
 func TestIdleShare(t *testing.T) {
 	s := &report.Solution{Peers: 2, Threads: 2,
 		PerPeer: []report.Peer{{Seconds: 1, CPUSeconds: 2}, {Seconds: 1, CPUSeconds: 1}}}
