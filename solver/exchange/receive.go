@@ -89,12 +89,13 @@ func (x *Exchange) pollFaces(now time.Duration, n *Neighbour, waits bool) (news 
 		news = true
 		n.newestLabel = max(n.newestLabel, a.Label)
 		err = x.peer.Halo(now, n.Rank, uint32(t), a.Label, v.Pieces...)
-		v.ReleaseLast()
-		if err != nil {
+		if err != nil { // the peer may still read the value before, which the view then keeps
 			if err = x.refuse(n, err); err != nil {
 				return news, err
 			}
+			continue
 		}
+		v.ReleaseLast()
 	}
 	n.haloNews = news // another message of a tag may follow
 	return news, nil

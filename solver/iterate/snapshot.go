@@ -169,7 +169,7 @@ func (e *snapshotRule) advance() {
 		reduce := e.wantsMagnitudes && e.number > 0
 		magnitude := Norm(&e.sums.start) / e.norm0
 		m.Reason, reduce = e.stagnant.Evaluate(
-			e.p.CapturedAt, e.work(e.p.CapturedAt), rel, e.p.Config.Tolerance, snapshotChecks, reduce, magnitude)
+			e.p.CapturedAt, e.work(e.p.CapturedAt, rel), rel, e.p.Config.Tolerance, snapshotChecks, reduce, magnitude)
 		if reduce {
 			m.Mark = 1
 		}
@@ -192,14 +192,14 @@ type countedWork struct {
 // to the farthest peer, and most of these sweeps change nothing. The round trip may change, so the sweeps since the snapshot
 // before are compared with its newest value. No more sweeps count than halos have arrived from every neighbour: the
 // relaxations of Schwarz's method are many sweeps each, and on a busy machine a neighbour sends seldom.
-func (e *snapshotRule) work(k Iteration) float64 {
+func (e *snapshotRule) work(k Iteration, residual float64) float64 {
 	c, made, now := &e.counted, e.p.work(k), e.p.Now
 	more := made - c.made
 	if round := e.scheduler.newestRound; round > 0 {
 		more = min(more, sweepsPerRound*float64(now-c.at)/float64(round))
 	}
 	halos := c.halos
-	if len(e.p.Halos) > 0 {
+	if len(e.p.Halos) > 0 && !(residual >= grown) { // what has grown is to end soon
 		halos = slices.MinFunc(e.p.Halos, func(a, b *Channel) int { return cmp.Compare(a.received, b.received) }).received
 		more = min(more, float64(halos-c.halos))
 	}

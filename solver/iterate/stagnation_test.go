@@ -13,13 +13,13 @@ import (
 // Sweeps that are made while values are under way are no work: the solution is not out of reach because they change nothing.
 func TestSweepsOfARoundTrip(t *testing.T) {
 	e := &snapshotRule{verdicts: verdicts{p: &Coordination{Spent: 1 << 20, Now: time.Second}}}
-	require.Equal(t, float64(1<<20), e.work(0), "the round trip is unknown")
+	require.Equal(t, float64(1<<20), e.work(0, 1), "the round trip is unknown")
 	e.p.Spent, e.p.Now, e.scheduler.newestRound = 2<<20, 2*time.Second, 10*time.Millisecond
-	require.Equal(t, float64(1<<20+100*sweepsPerRound), e.work(0))
+	require.Equal(t, float64(1<<20+100*sweepsPerRound), e.work(0, 1))
 	e.p.Spent, e.p.Now, e.scheduler.newestRound = 3<<20, 3*time.Second, time.Nanosecond
-	require.Equal(t, float64(2<<20+100*sweepsPerRound), e.work(0))
+	require.Equal(t, float64(2<<20+100*sweepsPerRound), e.work(0, 1))
 	e.scheduler.newestRound = time.Second
-	require.Equal(t, float64(2<<20+100*sweepsPerRound), e.work(0), "a slow path takes no work back")
+	require.Equal(t, float64(2<<20+100*sweepsPerRound), e.work(0, 1), "a slow path takes no work back")
 }
 
 // Neither are sweeps that are made while a neighbour sends nothing. The round trip does not show that: a process that waits
@@ -37,7 +37,7 @@ func TestSweepsWithoutHalos(t *testing.T) {
 	} {
 		e.p.Spent, slow.received, fast.received = e.p.Spent+c.made, slow.received+uint64(c.slow), fast.received+uint64(c.fast)
 		counted += c.more
-		require.Equal(t, counted, e.work(0))
+		require.Equal(t, counted, e.work(0, 1))
 	}
 }
 

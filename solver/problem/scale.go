@@ -42,7 +42,10 @@ type Units struct {
 
 // largestOf returns Units.largest for values of size 2^e. They may be 2^64 times as large as the solution shows at first, and
 // the square of a residual of values 2^150 times as large does not overflow.
-func largestOf(e int) float64 { return math.Ldexp(1, max(0, e)+150) }
+func largestOf(e int) float64 { return max(math.Ldexp(1, max(0, e)+150), leastLargest) }
+
+// leastLargest is the least bound: samples of the data may miss their largest value, and squares up to it can be added.
+const leastLargest = 1e140
 
 // Reference returns the norm that residuals are relative to: ‖r(u⁰)‖, or the size of the residuals if u⁰ solves
 // the problem.

@@ -64,7 +64,7 @@ func receives(t *testing.T, welcome, b []byte, rank int) {
 		_, bye := i.Message.(rendezvous.Bye)
 		over = bye || i.Closed
 	}
-	p.hosted.Wait()
+	p.hosted.wait()
 	if newest != nil && newest.err == nil && p.problem.Points() <= 1<<12 && p.welcome.Spec.Threads <= 4 {
 		p.prepared(t, newest)
 	}

@@ -2,7 +2,32 @@ package peer
 
 import (
 	"runtime"
+	"sync"
 )
+
+// hosted are the other peers that a process runs. After wait has begun, no further one is run.
+type hosted struct {
+	mu      sync.Mutex
+	over    bool
+	running sync.WaitGroup
+}
+
+// run runs f in a goroutine, unless wait has begun.
+func (h *hosted) run(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.over {
+		h.running.Go(f)
+	}
+}
+
+// wait returns when all have ended.
+func (h *hosted) wait() {
+	h.mu.Lock()
+	h.over = true
+	h.mu.Unlock()
+	h.running.Wait()
+}
 
 // host runs another peer in this process, for a rank.
 func (p *peer) host(rank int) {
@@ -15,7 +40,7 @@ func (p *peer) host(rank int) {
 		runtime.GOMAXPROCS(runtime.NumCPU())
 	}
 	p.log.Info().Int("for", rank).Msg("running another peer in this process")
-	p.hosted.Go(func() {
+	p.hosted.run(func() {
 		if err := Run(p.process, o); err != nil {
 			p.log.Warn().Err(err).Msg("the other peer of this process")
 		}

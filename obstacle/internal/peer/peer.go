@@ -279,7 +279,7 @@ type peer struct {
 	began      time.Time                         // of the first epoch here
 	idle       int64                             // resident peak before the block was allocated
 	used       time.Duration                     // processor time of the process before the first relaxation
-	hosted     sync.WaitGroup                    // other peers that this process runs
+	hosted     hosted                            // other peers that this process runs
 	hosting    atomic.Bool                       // there is one, or was
 	listening  atomic.Pointer[rendezvous.Listen] // newest
 

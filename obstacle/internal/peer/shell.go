@@ -87,7 +87,7 @@ func (p *peer) run(ctx context.Context) error {
 	p.entering = p.newEpoch(end)
 	p.leader.watch()
 	defer func() { p.claim.Release() }()
-	defer p.hosted.Wait()
+	defer p.hosted.wait()
 	go p.receiveRequests()
 	go p.receiveFrom(p.leader.now())
 	p.monitor()
