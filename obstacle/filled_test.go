@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
@@ -34,7 +33,7 @@ func TestExitCodeOfAFilledAnswer(t *testing.T) {
 		{make([]float64, len(exact.U)/2), 1},
 	} {
 		r, address, _ := waiting(t, "solve", "membrane", "--n", "12", "--peers", "2", "--balance", "off", "--recover", "off")
-		identity, err := identify(build.Version(), build.Fingerprint(catalog.New()), []byte(secret))
+		identity, err := identify(build.Version(), build.Fingerprint(gated()), []byte(secret))
 		require.NoError(t, err)
 		var played []*rendezvous.Conn
 		for rank := range 2 {
