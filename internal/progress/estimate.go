@@ -112,8 +112,11 @@ func (e *Estimator) Left() (left Range, known bool) {
 	left, known = e.estimate()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return left, known && (left.Most/widest <= left.Least || left.Most <= e.elapsed)
+	return left, known && left.Most < forever && (left.Most/widest <= left.Least || left.Most <= e.elapsed)
 }
+
+// forever is the time left from which nobody waits for the end: the residual hardly falls, and nothing is shown.
+const forever = 1000 * 24 * time.Hour
 
 // LeftAtLeast returns a lower bound of the time left, however wide the range is; 0 while it is unknown.
 func (e *Estimator) LeftAtLeast() time.Duration {
