@@ -64,7 +64,7 @@ func TestStorageThatHangsBeforeTheRun(t *testing.T) {
 		"solve membrane --checkpoint DIR", "resume DIR", "init DIR/p.yaml", "secret DIR/s", "check DIR/p.yaml", "explain DIR/p.yaml",
 		"compare membrane --latex DIR/t.tex", "compare membrane --out DIR/f.svg", "simulate DIR/p.yaml", "simulate membrane --model DIR/c.yaml",
 		"peer --rendezvous 127.0.0.1:1 --secret-file DIR/s", "stack --of DIR/a.json", "trace stats DIR/t.0", "man --dir DIR/man",
-		"iterate power --out DIR/x", "calibrate --out DIR/c.yaml",
+		"solve chain --out DIR/x", "calibrate --out DIR/c.yaml",
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
