@@ -20,7 +20,7 @@ import (
 // chain is a part of x[i] ← (x[i−1] + x[i+1])/2.1 + 1 on a line with 0 beyond its ends.
 type chain struct {
 	size   int
-	beside []iterate.Neighbour // ghost 0 lies on the left, ghost 1 on the right
+	beside []iterate.Neighbour // the left one sends ghost 0, the right one ghost 1
 }
 
 func newChain([]float64) (iterate.FixedPoint, error) {
@@ -64,7 +64,7 @@ func chainSum(t *testing.T) float64 {
 	return sum
 }
 
-// An iteration of a program of its own goes on without a killed peer, as an obstacle problem does.
+// A run of an iteration goes on after one of its peers was killed, as that of an obstacle problem does.
 func TestIterationSurvivesAKilledPeer(t *testing.T) {
 	t.Parallel() // its peers wait at a gate
 	for _, args := range some([]struct {
@@ -156,7 +156,7 @@ func TestIterationSurvivesItsLauncher(t *testing.T) {
 	require.InDelta(t, chainSum(t), float64(s.Sum), 1e-5)
 }
 
-// The parts of a process that is told to leave move to others, in mid-run, and parts move to faster processes.
+// A process that gets SIGTERM in the middle of a run leaves it, and its parts move to another process.
 func TestPartsOfAnIterationMove(t *testing.T) {
 	t.Parallel() // its peers wait at a gate
 	closeGate(t, gate.Gate{Sweep: 40})

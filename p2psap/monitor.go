@@ -130,8 +130,8 @@ func (n *Node) sharesLine(now microproto.Instant, s *session) bool {
 	return n.line.needs > 0
 }
 
-// needsControl reports whether an open session has congestion control for what was found of its own path, or by its
-// other end.
+// needsControl reports whether an open session needs congestion control because its own path is far or loses frames, as this end
+// or the other one has found.
 func (s *session) needsControl() bool {
 	if s == nil || s.state != SessionOpen {
 		return false

@@ -1,5 +1,5 @@
-// Command linear is the program obstacle with an iteration of its own: Jacobi's method for a dense system of linear equations. It
-// has all that the program offers for obstacle problems:
+// Command linear adds an iteration to the program obstacle: Jacobi's method for a dense system of linear equations. The
+// commands that solve, compare and simulate obstacle problems do so with it:
 //
 //	go run ./examples/linear solve linear --peers 4 --scheme async
 //	go run ./examples/linear compare linear --peers 4

@@ -23,7 +23,9 @@ func TestEverySchemeFindsTheDirectSolution(t *testing.T) {
 	for _, s := range []iterate.Scheme{
 		iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(2), iterate.Hybrid([]int{0, 0, 1, 1}),
 	} {
-		x, err := solver.Solve(t.Context(), problem.FromFixedPoint("linear", f), solver.Options{Peers: 4, Scheme: s, Tolerance: 1e-12})
+		x, err := solver.Solve(t.Context(), problem.FromFixedPoint("linear", f), solver.Options{
+			Peers: 4, Scheme: s, Tolerance: 1e-12,
+		})
 		require.NoError(t, err, s.Name())
 		require.InDeltaSlice(t, direct.RawVector().Data, x.U, 1e-11, s.Name())
 	}

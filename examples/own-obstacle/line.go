@@ -2,8 +2,8 @@ package main
 
 import "github.com/p2pdc/p2pdc/solver/iterate"
 
-// newLine returns the iteration x[i] ← (x[i−1] + x[i+1])/4 + 1 on a line of so many values whose ends are fixed at 2. It
-// converges to 2 everywhere.
+// newLine returns the iteration x[i] ← (x[i−1] + x[i+1])/4 + 1 on a line of v[0] values whose ends are fixed at 2. Every
+// value converges to 2.
 func newLine(v []float64) (iterate.FixedPoint, error) {
 	return iterate.FixedPoint{Unknowns: int(v[0]), Block: func(cuts []int, rank iterate.Rank) (iterate.Block, error) {
 		return line{cuts[rank+1] - cuts[rank], rank, len(cuts) - 1}, nil

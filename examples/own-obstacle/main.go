@@ -21,9 +21,10 @@ func main() {
 		c.Methods.Add(damped{}),
 		c.Schemes.Add("pairs", "synchronous in pairs", newPairs),
 		c.Problems.Add(problems.Builtin{Name: "dome", Summary: "a membrane over a dome", Dimension: 2}, dome),
-		c.Problems.AddIteration(problems.Builtin{Name: "line", Summary: "a line of averages", Parameters: []problems.Parameter{
-			{Name: "values", Value: 96, Summary: "the number of values, 1 or more"},
-		}}, newLine),
+		c.Problems.AddIteration(problems.Builtin{
+			Name: "line", Summary: "a line of averages",
+			Parameters: []problems.Parameter{{Name: "values", Value: 96, Summary: "the number of values, 1 or more"}},
+		}, newLine),
 		c.Links.Add("unix", "Unix sockets", catalog.Link{Network: p2psap.SharedMemory, Open: openUnix}),
 	); err != nil {
 		log.Fatal(err)

@@ -136,7 +136,8 @@ func TestRunIteration(t *testing.T) {
 	for line, refused := range map[string]string{
 		"solve lane": `no built-in problem "lane" (did you mean "line"?)`, "solve line --n 9": "leave out --n",
 		"solve line --method sor": "leave out --method", "solve line --omega 1.5": "leave it out",
-		"solve line --probe 96": "are 0 to 95", "solve line --probe 1.5": "are 0 to 95", "solve line --out x.vti": "give .npy, .csv or .png", "solve line --param values=0": "an iteration of 0 unknowns",
+		"solve line --probe 96": "are 0 to 95", "solve line --probe 1.5": "are 0 to 95",
+		"solve line --out x.vti": "give .npy, .csv or .png", "solve line --param values=0": "an iteration of 0 unknowns",
 		"compare line --methods sor":                                         "leave it out",
 		"solve dome --method fixed-point":                                    "choose another method",
 		"simulate line --model graphene-eth --machines 2 --stand-in 2":       "which has no coarser grid",

@@ -1,5 +1,5 @@
-// Command pagerank is the program obstacle with an iteration of its own: it ranks the pages of a random graph. It has all that
-// the program offers for obstacle problems:
+// Command pagerank adds an iteration to the program obstacle: it ranks the pages of a random graph. The commands that solve,
+// compare and simulate obstacle problems do so with it:
 //
 //	go run ./examples/pagerank solve pagerank --peers 4 --scheme async --out ranks.npy
 //	go run ./examples/pagerank compare pagerank --peers 4
@@ -36,9 +36,9 @@ func main() {
 	os.Exit(obstacle.Main(c))
 }
 
-// newRanks returns the iteration x ← (1−d)/n + d·Pᵀx on the pages of a graph. P is the matrix of the random surfer. The iteration
-// is a contraction in a weighted maximum norm, since Pᵀ is not negative and d times its spectral radius is d < 1. So every scheme
-// converges (Lubachevsky and Mitra, J. ACM 33, 1986).
+// newRanks returns the iteration x ← (1−d)/n + d·Pᵀx on the pages of a graph. P is the matrix of the random surfer. The
+// iteration is a contraction in a weighted maximum norm, since Pᵀ is not negative and d times its spectral radius is d < 1.
+// So every scheme converges (Lubachevsky and Mitra, J. ACM 33, 1986).
 func newRanks(v []float64) (iterate.FixedPoint, error) {
 	pages := int(v[0])
 	if v[0] < 2 || v[0] > 1e7 {

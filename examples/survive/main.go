@@ -26,7 +26,7 @@ func main() {
 func newRod([]float64) (iterate.FixedPoint, error) {
 	return iterate.FixedPoint{Unknowns: 48, Block: func(cuts []int, rank iterate.Rank) (iterate.Block, error) {
 		p := &part{size: cuts[rank+1] - cuts[rank], crashes: rank == 1}
-		for side, q := range []iterate.Rank{rank - 1, rank + 1} { // ghost 0 lies on the left, ghost 1 on the right
+		for side, q := range []iterate.Rank{rank - 1, rank + 1} { // the left one sends ghost 0, the right one 1
 			if q >= 0 && int(q) < len(cuts)-1 {
 				p.beside = append(p.beside, iterate.Neighbour{Rank: q, Send: []int{side * (p.size - 1)}, Receive: []int{side}})
 			}

@@ -269,7 +269,7 @@ func (w *peer) PackCaptured(i int, dst []byte) {
 	w.ownPart.Pack(dst, w.captured, w.faces[i].Layer(w.ownPart))
 }
 
-// Receive refuses all messages: the method has none of its own.
+// Receive returns an error: messages of FAS are halos, and it sends no agreement messages of other kinds.
 func (w *peer) Receive(_ *iterate.Channel, m *iterate.Message) error {
 	return fmt.Errorf("unexpected kind %d", m.Kind)
 }

@@ -23,7 +23,7 @@ type world struct {
 	tolerance float64 // 0: 1e-6
 }
 
-// outcome is what was observed.
+// outcome holds the steps, the residual and the values of a run in virtual time.
 type outcome struct {
 	steps int     // of the slowest peer when the true residual first met the tolerance; 0: it did not
 	work  float64 // of the busiest peer then, in equivalents

@@ -107,7 +107,7 @@ func (p *Problem) InRange() (*Problem, Units, error) {
 		return nil, none, err
 	}
 	if p.FixedPoint != nil {
-		return p, none, nil // its values have units of its own
+		return p, none, nil // the values of an iteration are not scaled
 	}
 	m := p.magnitude(samplesPerAxis[p.Dimension])
 	if !m.inRange() {

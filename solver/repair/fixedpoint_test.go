@@ -107,7 +107,7 @@ func TestLostBlocksOfAnIteration(t *testing.T) {
 			require.ErrorContains(t, repair.CheckBound(p, group), "only the user of an iteration")
 			for _, b := range group {
 				tolerance := 1e-8 * 50
-				if len(lost) > 1 { // a block beside it was lost, too, and starts anew
+				if len(lost) > 1 { // it may read starting values of another lost block
 					tolerance = 50
 				}
 				require.InDeltaSlice(t, s.U[b.Lo[0]:b.Hi[0]], fixed.Values(b), tolerance, "%v", lost)

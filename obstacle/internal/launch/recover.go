@@ -85,7 +85,7 @@ type recovery struct {
 	preferred   *member          // whose process takes the place of a lost peer; nil: the one that runs the fewest
 	faces       []*member        // from which values are awaited
 	unvalued    []problem.Box    // boxes without values, at the beginning of the epoch
-	around      []surroundings   // values beside them
+	around      []surroundings   // what survivors have sent of their boxes beside the lost ones
 
 	resumption *resumption // of the epoch; nil: not decided yet
 	beginning  *beginning  // of an epoch; see begun
