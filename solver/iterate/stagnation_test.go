@@ -39,6 +39,8 @@ func TestSweepsWithoutHalos(t *testing.T) {
 		counted += c.more
 		require.Equal(t, counted, e.work(0, 1))
 	}
+	e.p.Spent += 1000
+	require.Equal(t, counted+1000, e.work(0, grown), "a residual that has grown is to end as a divergence")
 }
 
 // standing returns the verdict on a residual as a function of the work, and the work at the verdict.
