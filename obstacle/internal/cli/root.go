@@ -179,9 +179,16 @@ func (a *app) start() error {
 				return nil
 			}}
 	}
-	zerolog.TimeFieldFormat = time.RFC3339Nano
-	a.log = zerolog.New(w).Level(level).With().Timestamp().Logger()
+	a.log = zerolog.New(w).Level(level).Hook(timed{})
 	return nil
+}
+
+// timed writes the time into lines of the log, in nanoseconds: zerolog's own way is a variable of the whole process, which the
+// caller of Call may use, too.
+type timed struct{}
+
+func (timed) Run(e *zerolog.Event, _ zerolog.Level, _ string) {
+	e.Str(zerolog.TimestampFieldName, time.Now().Format(time.RFC3339Nano))
 }
 
 func noArguments(c *cobra.Command, args []string) error {
