@@ -98,7 +98,8 @@ func TestKilledPeerBeforeTheStartIsReplaced(t *testing.T) {
 			require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 			if name == "off" {
 				require.Equal(t, 1, r.wait(patience))
-				r.said(fmt.Sprintf(`peer 1 \(pid %d\) ended before the start: signal: killed`, pid))
+				// On a busy host the exit status may follow too late to be the cause.
+				r.said(fmt.Sprintf(`obstacle: peer 1 \(pid %d\) (ended before the start: signal: killed|closed its connection before)`, pid))
 				return
 			}
 			r.said(`"replacement: `)
