@@ -12,6 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // A Go program solves with peers that are processes, or goroutines, and gets the values and the report.
@@ -69,6 +73,45 @@ func TestJoinFromGo(t *testing.T) {
 	<-r.done
 	require.Equal(t, 0, r.cmd.ProcessState.ExitCode())
 	require.True(t, r.solution().Converged)
+}
+
+// mistaken is a chain whose second part panics at its fifth relaxation.
+type mistaken struct {
+	*chain
+	relaxed int
+}
+
+func (m *mistaken) Relax(next, x, ghosts []float64) {
+	if m.relaxed++; m.relaxed == 5 {
+		ghosts[len(ghosts)+7] = 1
+	}
+	m.chain.Relax(next, x, ghosts)
+}
+
+// A panic in the code of an iteration does not end the program. A second process is tried, and the run ends with the place.
+func TestPanicOfAnIterationEndsTheRun(t *testing.T) {
+	c := catalog.New()
+	require.NoError(t, c.Problems.AddIteration(problems.Builtin{Name: "mistaken", Summary: "panics"},
+		func([]float64) (iterate.FixedPoint, error) {
+			f, err := newChain(nil)
+			of := f.Block
+			f.Block = func(cuts []int, rank iterate.Rank) (iterate.Block, error) {
+				b, err := of(cuts, rank)
+				if part, is := b.(*chain); is && rank == 1 {
+					b = &mistaken{chain: part}
+				}
+				return b, err
+			}
+			return f, err
+		}))
+	for args, losses := range map[string]int{"--recover off": 0, "--scheme async": 1, "--recover exact": 1} {
+		a, err := obstacle.Solve(t.Context(), c, nil, append(strings.Fields(args), "mistaken", "--peers", "3", "--in-process")...)
+		require.Regexp(t, `peer 1 .* failed: iterate: Relax of rank 1 panicked: .*index out of range.* \(program_test\.go:\d+\)`, err)
+		require.Equal(t, "failed", a.Reason)
+		var s report.Solution
+		require.NoError(t, json.Unmarshal(a.Report, &s))
+		require.Len(t, s.Losses, losses, args)
+	}
 }
 
 // A process that was not started as a peer goes on.

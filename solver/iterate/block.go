@@ -91,7 +91,9 @@ func NewPeer(c Config, b Block) (Peer, error) {
 	return w, nil
 }
 
-func newBlockPeer(c Config, b Block) (*BlockPeer, error) {
+func newBlockPeer(c Config, b Block) (p *BlockPeer, err error) {
+	defer caught(&err)
+	b = guarded{b, c.Rank}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -284,6 +286,7 @@ func (w *BlockPeer) Relax(op Op) {
 	if op.Kind != OpRelax || op.Part != int(w.phase) {
 		return
 	}
+	defer caught(&w.Fault)
 	switch w.phase {
 	case phaseRelax:
 		w.readHalos()

@@ -72,7 +72,8 @@ func (f *FixedPoint) CheckCuts(cuts []int) error {
 // leastGhosts is the bound of positions of ghosts in small iterations.
 const leastGhosts = 1 << 16
 
-// Part returns the block of a rank, or an error if there is none or it does not have the length that the cuts give.
+// Part returns the block of a rank, or an error if there is none or it does not have the length that the cuts give. A panic of
+// the block becomes a PanicError.
 func (f *FixedPoint) Part(cuts []int, rank Rank) (Block, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (f *FixedPoint) Part(cuts []int, rank Rank) (Block, error) {
 	if rank < 0 || int(rank) >= len(cuts)-1 {
 		return nil, fmt.Errorf("iterate: rank %d of %d peers; ranks run from 0 to the number of peers minus 1", rank, len(cuts)-1)
 	}
-	b, err := f.Block(cuts, rank)
+	b, err := f.block(cuts, rank)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,14 @@ func (f *FixedPoint) Part(cuts []int, rank Rank) (Block, error) {
 		return nil, fmt.Errorf("iterate: the block of rank %d has %d values; the unknowns %d to %d are %d",
 			rank, b.Values(), cuts[rank], cuts[rank+1]-1, n)
 	}
-	return b, nil
+	return guarded{b, rank}, nil
+}
+
+// block calls Block.
+func (f *FixedPoint) block(cuts []int, rank Rank) (b Block, err error) {
+	defer caught(&err)
+	defer named("Block", rank)
+	return f.Block(cuts, rank)
 }
 
 // Parts returns the blocks of all ranks, for example for iteratetest.Suite.
@@ -110,7 +118,8 @@ func (f *FixedPoint) Parts(cuts []int) ([]Block, error) {
 func (f *FixedPoint) whole() (Block, error) { return f.Part([]int{0, f.Unknowns}, 0) }
 
 // Start writes the starting vector to x, which has Unknowns elements.
-func (f *FixedPoint) Start(x []float64) error {
+func (f *FixedPoint) Start(x []float64) (err error) {
+	defer caught(&err)
 	b, err := f.whole()
 	if err != nil {
 		return err
@@ -123,6 +132,7 @@ func (f *FixedPoint) Start(x []float64) error {
 // Residual returns the relative residual ‖x − F(x)‖₂/‖x⁰ − F(x⁰)‖₂ with the starting vector x⁰, and the largest
 // |x_i − F(x)_i|. The sums are exact.
 func (f *FixedPoint) Residual(x []float64) (relative, largest float64, err error) {
+	defer caught(&err)
 	b, err := f.whole()
 	if err != nil {
 		return 0, 0, err
@@ -169,7 +179,8 @@ func (f *FixedPoint) reference(cuts []int, rank Rank, b Block) (kernel.Sum, erro
 // NewPeer returns peer c.Rank of a run that divides x at cuts. initial holds the starting values of the block, which it does
 // not keep; nil: those of the block. Residuals are relative to the starting vector of the iteration in both cases. The Config
 // of all peers must be equal but for Rank, and c.Peers is set to the number of parts.
-func (f *FixedPoint) NewPeer(c Config, cuts []int, initial []float64) (*BlockPeer, error) {
+func (f *FixedPoint) NewPeer(c Config, cuts []int, initial []float64) (p *BlockPeer, err error) {
+	defer caught(&err)
 	c.Peers = len(cuts) - 1
 	b, err := f.Part(cuts, c.Rank)
 	if err != nil {
@@ -182,8 +193,7 @@ func (f *FixedPoint) NewPeer(c Config, cuts []int, initial []float64) (*BlockPee
 		}
 		from = StartFrom(b, initial)
 	}
-	p, err := newBlockPeer(c, from)
-	if err != nil {
+	if p, err = newBlockPeer(c, from); err != nil {
 		return nil, err
 	}
 	p.first = cuts[c.Rank]

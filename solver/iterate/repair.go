@@ -33,6 +33,7 @@ func Halo(b Block, to Rank, x []float64) (values []float64) {
 func Repair(b Block, halos map[Rank][]float64, tolerance float64, most Iteration, stop func() bool) (
 	x []float64, sweeps Iteration, residual float64, err error,
 ) {
+	defer caught(&err)
 	ghosts, err := ghostsOf(b, halos)
 	if err != nil {
 		return nil, 0, math.NaN(), err

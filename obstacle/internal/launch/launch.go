@@ -291,7 +291,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 			return
 		}
 		text := fmt.Sprintf("%s failed: %s", m, msg.Error)
-		if r.Recovers() && r.failure == nil {
+		if r.Recovers() && r.failure == nil && !(msg.Panicked && r.panicsAgain(m.rank)) {
 			r.lose(m, failure{reported, m.rank, text})
 			return
 		}

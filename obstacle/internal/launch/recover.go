@@ -77,6 +77,7 @@ type recovery struct {
 	losses      []*Loss          // of the run
 	open        []*Loss          // from which the run has not recovered
 	fruitless   map[int]int      // losses of a rank since the run has made a sweep
+	panicked    map[int]bool     // ranks at which the code of the user's iteration has panicked
 	after       int              // time steps that are complete at the beginning of the epoch
 	newest      uint64           // sweeps of the run at the last loss
 	spares      []*member        // that wait
@@ -184,6 +185,16 @@ func (r *run) unrecoverable(m *member) string {
 		return fmt.Sprintf("%d peers were lost", len(r.losses))
 	}
 	return ""
+}
+
+// panicsAgain records that the code of the user's iteration has panicked at a rank, and reports whether it had there before: then it
+// would in a third process, too. One peer alone cannot end the run by such a report.
+func (r *run) panicsAgain(rank int) (again bool) {
+	if again = r.panicked[rank]; r.panicked == nil {
+		r.panicked = map[int]bool{}
+	}
+	r.panicked[rank] = true
+	return again
 }
 
 // survivors returns how many peers have values, without one that is lost.

@@ -129,6 +129,7 @@ func account(res *runner.Result, err error) rendezvous.Result {
 	}
 	if err != nil {
 		out.Reason, out.Error, out.Lost = launch.Failed, oneLine(err), lostRank(err)
+		_, out.Panicked = errors.AsType[*iterate.PanicError](err)
 		return out
 	}
 	out.Reason = map[iterate.Reason]string{

@@ -29,6 +29,7 @@ import (
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/shm"
 	"github.com/p2pdc/p2pdc/solver/buddy"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -214,6 +215,7 @@ func one(ctx context.Context, o *Options) (again bool, err error) {
 	}
 	text := oneLine(err)
 	failed := rendezvous.Result{Epoch: m.Epoch, Reason: launch.Failed, Error: text, Lost: lostRank(err)}
+	_, failed.Panicked = errors.AsType[*iterate.PanicError](err)
 	if p.leader.Send(failed) == nil {
 		var cause error
 		if unfit, is := errors.AsType[*UnfitError](err); is {

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is that of this protocol. Both ends must have the same.
-const Version = 20
+const Version = 21
 
 // Kind is the type of a frame's body.
 type Kind uint8
@@ -336,9 +336,10 @@ type Lost struct {
 // Result is a peer's report at the end of its run. Its block precedes it in chunks.
 type Result struct {
 	Epoch     int             `json:"epoch"`
-	Reason    string          `json:"reason"` // "converged", "sweeps", "time", "interrupted", "stagnated", "diverged", "failed"
-	Error     string          `json:"error"`  // when failed
-	Lost      int             `json:"lost"`   // rank of the peer that it lost; −1: none
+	Reason    string          `json:"reason"`             // "converged", "sweeps", "time", "interrupted", "stagnated", "diverged", "failed"
+	Error     string          `json:"error"`              // when failed
+	Lost      int             `json:"lost"`               // rank of the peer that it lost; −1: none
+	Panicked  bool            `json:"panicked,omitempty"` // it failed in the code of an iteration of the user's own
 	Sweeps    uint64          `json:"sweeps"`
 	Residual  nullable.Number `json:"residual"`
 	Snapshots int             `json:"snapshots"`
