@@ -39,8 +39,8 @@ type Answer struct {
 
 // Solve runs the command solve with arguments, such as "membrane", "--peers", "4", "--recover", "exact", and returns its answer. It
 // blocks until the run has ended. A run that ends before the tolerance is met returns its best values without an error. Bad
-// arguments and a run that fails are errors; where a failed run has values, they are returned beside the error. The end of ctx ends the run at once, without an answer. Warnings
-// and logs go to errs; nil: nowhere.
+// arguments and a run that fails are errors; where a failed run has values, they are returned beside the error. The end of ctx ends
+// the run at once, without an answer. Warnings and logs go to errs; nil: nowhere.
 //
 // Unless the arguments say otherwise (--in-process, --rendezvous), each peer is a process that runs this executable again: main must
 // begin with RunPeer. During the run, SIGINT and SIGTERM end the run early, not this process.

@@ -17,7 +17,7 @@ import (
 var coreStandard = []string{
 	"bytes", "cmp", "context", "container/heap", "crypto/aes", "crypto/cipher", "crypto/hkdf", "crypto/sha256",
 	"embed", "encoding/binary", "errors", "fmt", "hash/crc32", "hash/fnv", "iter", "maps",
-	"math", "math/big", "math/bits", "math/rand/v2", "net/netip", "reflect", "slices", "sort", "strconv", "strings",
+	"math", "math/big", "math/bits", "math/rand/v2", "net/netip", "reflect", "runtime", "slices", "sort", "strconv", "strings",
 	"time", "unicode", "unicode/utf8", "unsafe",
 }
 
@@ -42,7 +42,7 @@ const settingsFile = "plan.go"
 // shellModules lists modules that decisions may not import: they print, or keep state.
 var shellModules = []string{"github.com/rs/zerolog", "obstacle/internal/keep", "p2psap/driver"}
 
-// refused reports whether a function reads a clock or the global random source, or prints.
+// refused reports whether a function reads a clock, the global random source or the state of the process, or prints.
 func refused(pkg, name string) bool {
 	switch pkg {
 	case "time":
@@ -52,6 +52,8 @@ func refused(pkg, name string) bool {
 		return !slices.Contains([]string{"New", "NewPCG", "NewChaCha8", "NewZipf"}, name)
 	case "fmt":
 		return strings.HasPrefix(name, "Print") || strings.HasPrefix(name, "Scan")
+	case "runtime":
+		return name != "Callers" && name != "CallersFrames" // the place of a panic
 	case "context":
 		return strings.HasPrefix(name, "With") && name != "WithValue"
 	}
