@@ -14,12 +14,12 @@ import (
 	"strconv"
 
 	"github.com/p2pdc/p2pdc/ether"
+	machine "github.com/p2pdc/p2pdc/internal/calibration"
 	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	machine "github.com/p2pdc/p2pdc/simulate/cluster/calibration"
 )
 
 // Bytes around the payload of each frame: the headers of IP and UDP, and with those of the wire,

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/microproto/seal"
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
+	"github.com/p2pdc/p2pdc/p2psap/internal/seal"
 )
 
 // Protection selects the sessions of a node whose frames are encrypted and authenticated. Both ends of

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/buddy"
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/solver/buddy"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 

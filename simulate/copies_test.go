@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/buddy"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver/buddy"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"

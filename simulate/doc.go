@@ -7,7 +7,7 @@
 //
 //  1. Describe a cluster: by name or YAML file (package simulate/cluster/file), as a
 //     cluster.Description in Go (see its Check), or as this machine (package
-//     simulate/cluster/calibration).
+//     internal/calibration).
 //     Description.Model makes the cluster of so many machines.
 //  2. Say what the peers do: Config.Solver for an obstacle problem, or Config.New for peers of
 //     an iteration of your own.

@@ -3,8 +3,8 @@ package simulate
 import (
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/placement"
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/solver/placement"
 )
 
 // Move is a peer that went to another host while the run was in progress. Times are since the first relaxation of the

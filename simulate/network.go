@@ -6,10 +6,10 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/buddy"
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver/buddy"
 )
 
 // Frames go from a host's line to its site's switch, where each port queues the frames for one host.

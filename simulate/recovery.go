@@ -8,15 +8,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/placement"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver/iterate"
-	"github.com/p2pdc/p2pdc/solver/placement"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Recovery makes a run go on after peers are lost. Other processes, on machines of the same class, take their places.
-// Each solves the block of its rank again from the values around it (package solver/repair), and all ranks continue
+// Each solves the block of its rank again from the values around it (package internal/repair), and all ranks continue
 // from what they have in a new epoch of the run. With time steps, all ranks begin the step in progress again.
 type Recovery struct {
 	// Suspect is the silence after which a machine is given up. 0: 1 s. A machine that returns sooner is not lost. The
@@ -26,7 +26,7 @@ type Recovery struct {
 	// are started, which takes longer.
 	Spares int
 	// Exact makes every rank store copies of its iterates with another one, from time to time. After a loss all ranks go
-	// back to the newest iterate that is known of each, or begin again if there is none (package solver/buddy). So the
+	// back to the newest iterate that is known of each, or begin again if there is none (package internal/buddy). So the
 	// run has the bits and the sweeps of one without losses. It needs a scheme in lockstep and a method other than
 	// Schwarz. Solver.KeepEvery is the least time between two kept iterates; 0: buddy.KeepEvery. With time steps Exact
 	// changes nothing: a step that begins again has the same bits anyway.

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/repair"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/p2pdc/p2pdc/solver/repair"
 )
 
 // startTime is what a new process takes to start.

@@ -3,11 +3,11 @@ package simulate
 import (
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/exchange"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver"
-	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/trace"
@@ -19,7 +19,7 @@ type Config struct {
 	Model *cluster.Model
 	// Parts is the number of peers that each host runs in one process, at the start. They relax one at a time. 0: 1.
 	Parts int
-	// Balance moves peers from slow hosts to fast ones, as package solver/placement decides. It needs Recover.
+	// Balance moves peers from slow hosts to fast ones, as package internal/placement decides. It needs Recover.
 	Balance bool
 	// Joins are when further hosts of Model have joined the run, since the first relaxation. They take peers of others.
 	// They need Recover.

@@ -1,7 +1,7 @@
 package solver
 
 import (
-	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
+	"github.com/p2pdc/p2pdc/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 )

@@ -20,7 +20,7 @@ func partSources(part string) []string {
 	protocol := []string{"ether", "microproto", "p2psap"}
 	multigrid := []string{"internal/kernel", "solver/multilevel", "solver/problem"}
 	iterations := []string{
-		"internal/virtual", "microproto", "p2psap", "solver/exchange", "solver/iterate", "solver/problem", "solver/richardson",
+		"internal/virtual", "microproto", "p2psap", "internal/exchange", "solver/iterate", "solver/problem", "solver/richardson",
 	}
 	clusters := append(slices.Clip(iterations), "simulate")
 	methods := []string{"internal/kernel", "solver/multilevel", "solver/schwarz"}
@@ -36,7 +36,7 @@ func partSources(part string) []string {
 		"shares":     protocol,
 		"kernels":    {"internal/kernel"},
 		"localhost":  append(slices.Clip(processes), "internal/virtual", "simulate"),
-		"losses":     append(append(slices.Clip(clusters), methods...), "solver/repair"),
+		"losses":     append(append(slices.Clip(clusters), methods...), "internal/repair"),
 		"map":        clusters,
 		"memory":     processes,
 		"multigrid":  multigrid,

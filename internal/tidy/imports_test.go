@@ -47,7 +47,7 @@ func table() []row {
 		{pkg: "microproto", core: true, may: []string{"internal/fifo", "trace"}},
 		{pkg: "internal/deadlines", core: true, may: []string{"microproto"}},
 		{pkg: "microproto/ctp", core: true, may: []string{"internal/fifo", "microproto", "trace"}},
-		{pkg: "microproto/seal", core: true, may: []string{"microproto"}},
+		{pkg: "p2psap/internal/seal", core: true, may: []string{"microproto"}},
 		{pkg: "microproto/mptest", may: []string{"internal/await", "microproto", rapid, testify}},
 		{pkg: "p2psap/path", core: true, may: []string{"microproto"}},
 		{pkg: "p2psap/internal/control", core: true, may: []string{"microproto", "p2psap/path"}},
@@ -55,7 +55,7 @@ func table() []row {
 			"microproto", "p2psap/path", "p2psap/internal/control",
 		}},
 		{pkg: "p2psap", core: true, may: []string{
-			"internal/deadlines", "internal/fifo", "microproto", "microproto/seal", "p2psap/path",
+			"internal/deadlines", "internal/fifo", "microproto", "p2psap/internal/seal", "p2psap/path",
 			"p2psap/internal/control", "p2psap/internal/rail", "trace",
 		}},
 		{pkg: "p2psap/driver", may: []string{"p2psap", "microproto", "trace", xsys}},
@@ -93,18 +93,18 @@ func table() []row {
 		{pkg: "solver/fas", core: true, may: []string{
 			"internal/kernel", "solver/iterate", "solver/method", "solver/problem",
 		}},
-		{pkg: "solver/repair", core: true, may: []string{
+		{pkg: "internal/repair", core: true, may: []string{
 			"internal/kernel", "solver/iterate", "solver/problem", "solver/verify",
 		}},
-		{pkg: "solver/buddy", core: true, may: []string{"solver/iterate"}},
-		{pkg: "solver/placement", core: true},
-		{pkg: "solver/internal/solvertest", may: []string{
+		{pkg: "internal/buddy", core: true, may: []string{"solver/iterate"}},
+		{pkg: "internal/placement", core: true},
+		{pkg: "internal/solvertest", may: []string{
 			"internal/kernel", "solver/iterate", "solver/iterate/iteratetest", "solver/problem", gonum, rapid,
 			testify,
 		}},
-		{pkg: "solver/exchange", core: true, may: []string{"solver/iterate", "p2psap", "microproto"}},
+		{pkg: "internal/exchange", core: true, may: []string{"solver/iterate", "p2psap", "microproto"}},
 		{pkg: "solver/runner", may: []string{
-			"solver/exchange", "solver/iterate", "solver/problem", "p2psap", "microproto", "trace",
+			"internal/exchange", "solver/iterate", "solver/problem", "p2psap", "microproto", "trace",
 		}},
 		{pkg: "solver", may: []string{"ether", "internal/kernel", "microproto/...", "p2psap/...", "solver/..."}},
 		{pkg: "problems", core: true, may: []string{
@@ -120,11 +120,14 @@ func table() []row {
 		{pkg: "simulate", may: []string{
 			"internal/deadlines", "internal/virtual", "simulate/cluster", "simulate/internal/keepers", "microproto",
 			"microproto/ctp", "p2psap", "solver", "solver/...", "trace",
+			"internal/buddy", "internal/exchange", "internal/placement", "internal/repair",
 		}},
 		{pkg: "simulate/internal/keepers", core: true, may: []string{"internal/register"}},
-		{pkg: "internal/sim", may: []string{"internal/virtual", "microproto/...", "p2psap", "solver", "solver/..."}},
+		{pkg: "internal/sim", may: []string{
+			"internal/exchange", "internal/virtual", "microproto/...", "p2psap", "solver", "solver/...",
+		}},
 		{pkg: "simulate/cluster", core: true, may: []string{gonum}},
-		{pkg: "simulate/cluster/calibration", may: []string{
+		{pkg: "internal/calibration", may: []string{
 			"simulate/cluster", "solver", "solver/...", "microproto", "microproto/ctp", "p2psap",
 			"p2psap/driver", "ether", gonum,
 		}},
@@ -137,7 +140,7 @@ func table() []row {
 		{pkg: "internal/progress", may: []string{mpb}},
 		{pkg: "internal/spelling", core: true},
 		{pkg: "internal/yamldoc", may: []string{"internal/spelling", goyaml}},
-		{pkg: "internal/virtual", may: []string{"microproto", "trace", "p2psap", "solver", "solver/..."}},
+		{pkg: "internal/virtual", may: []string{"internal/exchange", "microproto", "trace", "p2psap", "solver", "solver/..."}},
 		{pkg: "internal/npy"},
 		{pkg: "internal/netlab", may: []string{"internal/fifo", netlink, netns, xsys}},
 		{pkg: "internal/netlab/flow", may: []string{

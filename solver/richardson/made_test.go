@@ -1,7 +1,7 @@
 package richardson
 
 import (
-	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
+	"github.com/p2pdc/p2pdc/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/p2pdc/p2pdc/solver/exchange"
+	"github.com/p2pdc/p2pdc/internal/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/trace"

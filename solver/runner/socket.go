@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/exchange"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver/exchange"
 )
 
 // Socket is p2psap.Socket with calls that never block, so that one goroutine serves all sessions.

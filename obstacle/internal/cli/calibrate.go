@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/internal/calibration"
 	"github.com/p2pdc/p2pdc/internal/output"
-	"github.com/p2pdc/p2pdc/simulate/cluster/calibration"
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 )
 

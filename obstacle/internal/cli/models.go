@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/p2pdc/p2pdc/simulate/cluster/calibration"
+	"github.com/p2pdc/p2pdc/internal/calibration"
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 )
 

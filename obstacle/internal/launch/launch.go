@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/placement"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/iterate"
-	"github.com/p2pdc/p2pdc/solver/placement"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 

@@ -3,10 +3,10 @@ package launch
 import (
 	"fmt"
 
+	"github.com/p2pdc/p2pdc/internal/repair"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/p2pdc/p2pdc/solver/repair"
 )
 
 // moved reports whether the boxes of the survivors of a loss are known from them only, since planes move. A time step

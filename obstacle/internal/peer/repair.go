@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/repair"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/p2pdc/p2pdc/solver/repair"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 

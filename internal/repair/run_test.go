@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/repair"
+	"github.com/p2pdc/p2pdc/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver"
-	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/p2pdc/p2pdc/solver/repair"
 	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/stretchr/testify/require"
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/p2pdc/p2pdc/solver/placement"
+	"github.com/p2pdc/p2pdc/internal/placement"
 )
 
 // each returns parts of 100 points, for each process as many as counts says.

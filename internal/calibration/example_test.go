@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/p2pdc/p2pdc/simulate/cluster/calibration"
+	"github.com/p2pdc/p2pdc/internal/calibration"
 )
 
 // String returns the size of the block that each peer relaxes. ThisMachine measures with such blocks, and refuses a

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/internal/repair"
+	"github.com/p2pdc/p2pdc/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver"
-	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/p2pdc/p2pdc/solver/repair"
 )
 
 // BenchmarkSolve repairs one of eight boxes of 64³ points, on one thread, early in a run and near its end.

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
+	"github.com/p2pdc/p2pdc/internal/repair"
+	"github.com/p2pdc/p2pdc/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/p2pdc/p2pdc/solver/repair"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )

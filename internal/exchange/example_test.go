@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/exchange"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 

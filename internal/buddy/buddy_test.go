@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/p2pdc/p2pdc/solver/buddy"
+	"github.com/p2pdc/p2pdc/internal/buddy"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/microproto/seal"
+	"github.com/p2pdc/p2pdc/p2psap/internal/seal"
 )
 
 // Two ends protect frames with keys derived from the two secrets of their session.
