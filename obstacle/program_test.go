@@ -114,5 +114,40 @@ func TestPanicOfAnIterationEndsTheRun(t *testing.T) {
 	}
 }
 
+// stuck is a part of a chain whose second relaxation does not return.
+type stuck struct {
+	*chain
+	relaxed int
+	entered func()
+}
+
+func (e *stuck) Relax(next, x, ghosts []float64) {
+	if e.relaxed++; e.relaxed == 2 {
+		e.entered()
+		select {}
+	}
+	e.chain.Relax(next, x, ghosts)
+}
+
+// A run whose relaxation never returns ends nonetheless.
+func TestRelaxationThatNeverReturnsEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := catalog.New()
+	require.NoError(t, c.Problems.AddIteration(problems.Builtin{Name: "endless", Summary: "does not return"},
+		func([]float64) (iterate.FixedPoint, error) {
+			f, err := newChain(nil)
+			of := f.Block
+			f.Block = func(cuts []int, rank iterate.Rank) (iterate.Block, error) {
+				b, err := of(cuts, rank)
+				return &stuck{b.(*chain), 0, cancel}, err
+			}
+			return f, err
+		}))
+	a, err := obstacle.Solve(ctx, c, nil, "endless", "--peers", "2", "--in-process", "--peer-timeout", "200ms")
+	require.ErrorIs(t, err, context.Canceled)
+	require.Nil(t, a)
+}
+
 // A process that was not started as a peer goes on.
 func TestRunPeerReturns(*testing.T) { obstacle.RunPeer(gated()) }

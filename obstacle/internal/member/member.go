@@ -8,6 +8,7 @@ package member
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/register"
@@ -57,6 +58,7 @@ const (
 var (
 	ErrLauncherLeft = errors.New("the launcher has left")
 	ErrNextEpoch    = errors.New("a newer epoch begins")
+	ErrRelaxes      = errors.New("the code of the iteration does not return")
 )
 
 // New returns a member of a run that has welcomed it. Without other processes that can lead the run, its leader counts as lost
@@ -245,6 +247,7 @@ func (m *Member) fail(err error) {
 // advance begins the jobs that waited for other jobs to end.
 func (m *Member) advance() {
 	m.sendEnd()
+	m.boundRelaxation()
 	if m.suspected != nil && (m.now >= m.until || m.Lost != nil || m.cutOff) {
 		m.fail(m.suspected)
 		m.suspected = nil
@@ -286,11 +289,18 @@ func (m *Member) end() {
 
 // Wake returns when a deadline passes, and false if there is none.
 func (m *Member) Wake() (time.Duration, bool) {
-	switch waits := m.suspected != nil; {
-	case m.contact == pausing && waits:
-		return min(m.deadline, m.until), true
-	case waits:
-		return m.until, true
+	var all []time.Duration
+	if m.contact == pausing {
+		all = append(all, m.deadline)
 	}
-	return m.deadline, m.contact == pausing
+	if m.suspected != nil {
+		all = append(all, m.until)
+	}
+	if m.overdue > 0 {
+		all = append(all, m.overdue)
+	}
+	if len(all) == 0 {
+		return 0, false
+	}
+	return slices.Min(all), true
 }

@@ -210,3 +210,43 @@ func TestErrorsOfALoss(t *testing.T) {
 		require.Equal(t, c.want, m.Outcome, name)
 	}
 }
+
+// A relaxation that is to end, and does not, does not keep the process.
+func TestRelaxationsThatDoNotReturn(t *testing.T) {
+	const limit = 3 * time.Second
+	for name, c := range map[string]struct {
+		why  Event // that it is to end
+		next Event // after that
+		at   time.Duration
+		want Outcome
+	}{
+		"the run fails":   {Event{Message: rendezvous.Lost{Why: "why"}}, Event{}, limit, Failed},
+		"a newer epoch":   {Event{Message: rendezvous.Epoch{Epoch: 1}, Facts: Facts{Halts: true}}, Event{}, limit, Failed},
+		"the leader goes": {Event{Message: rendezvous.Bye{}}, Event{}, limit, Failed},
+		"too early":       {Event{Message: rendezvous.Lost{Why: "why"}}, Event{}, limit - 1, InProgress},
+		"it ends":         {Event{Message: rendezvous.Lost{Why: "why"}}, Event{Ended: &Ended{Job: ToRelax}}, limit, InProgress},
+		"it may go on":    {Event{}, Event{}, 9 * limit, InProgress},
+		"to stop takes":   {Event{Request: ToStop}, Event{}, 9 * limit, InProgress}, // as long as the peers agree
+	} {
+		w := rendezvous.Welcome{}
+		w.Spec.Recover, w.Spec.PeerTimeout = rendezvous.RecoverLocal, limit
+		m := New(&w, 0, false)
+		effects := m.Step(0, Event{Assigned: &Assigned{Epoch: 0, Box: own}})
+		m.Step(0, Event{Message: rendezvous.Start{}})
+		for m.task != relaxing {
+			job := effects[len(effects)-1].(Do)
+			effects = m.Step(0, Event{Ended: &Ended{Job: job.Job, Number: job.Number}})
+		}
+		_, is := m.Wake()
+		require.False(t, is, name)
+		m.Step(0, c.why)
+		if c.next.Ended != nil {
+			c.next.Ended.Number = m.taskJob
+		}
+		m.Step(c.at, c.next)
+		require.Equal(t, c.want, m.Outcome, name)
+		if c.want == Failed {
+			require.ErrorIs(t, m.Failure, ErrRelaxes, name)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package member
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -47,6 +48,7 @@ type working struct {
 	sending     bool          // the answer is being sent
 	suspected   error         // of the epoch, which a loss may have caused; nil: none
 	until       time.Duration // a newer epoch is awaited for it
+	overdue     time.Duration // when the relaxation, which is to end, must have ended; 0: it may go on
 }
 
 // workBy begins a job.
@@ -78,6 +80,19 @@ func (m *Member) abandon() {
 		if !m.sending && !m.Surrendered {
 			m.quit()
 		}
+	}
+}
+
+// boundRelaxation ends the part of this peer in the run if a relaxation that is to end, which blocking calls do not delay any more, does
+// not for the timeout of a peer: then the user's code does not return. The job is left behind.
+func (m *Member) boundRelaxation() {
+	switch toEnd := m.abandoned || m.cutOff || m.Lost != nil; {
+	case m.task != relaxing || !toEnd:
+		m.overdue = 0
+	case m.overdue == 0:
+		m.overdue = m.now + m.timeout
+	case m.now >= m.overdue:
+		m.Failure, m.Outcome = fmt.Errorf("%w: this process was to end its relaxation %v ago", ErrRelaxes, m.timeout), Failed
 	}
 }
 

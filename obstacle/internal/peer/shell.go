@@ -152,7 +152,9 @@ func (p *peer) finish() {
 			e.abort()
 		}
 	}
-	p.jobs.Wait()
+	if !errors.Is(p.member.Failure, member.ErrRelaxes) {
+		p.jobs.Wait()
+	}
 }
 
 func (p *peer) handle(i input) {
