@@ -35,38 +35,47 @@ const pointsPerPeer = 8
 // there is one.
 func coarseGridOf(c *problem.Config) (n [3]int, ok bool) {
 	most, peers := c.Method.Coarse, c.Partition.Peers()
-	if most == 0 && !c.Scheme.Lockstep() {
-		if contrast(c.Problem) > maxContrast {
+	if most == 0 {
+		if largestJump(c.Problem) > maxJump {
 			return n, false
 		}
-		most = max(1, min(c.Problem.Points()/minCoarsening, pointsPerPeer*peers))
+		if !c.Scheme.Lockstep() {
+			most = max(1, min(c.Problem.Points()/minCoarsening, pointsPerPeer*peers))
+		}
 	}
 	return coarseSize(c.Problem, peers, most)
 }
 
-// maxContrast is the contrast of the diffusion up to which peers outside lockstep use a coarse correction by
-// default. Its linear interpolation cannot represent larger jumps: corrections are then taken back, and the
-// values that other peers have read persist for hundreds of solves.
-const maxContrast = 200
+// maxJump is the jump of the diffusion up to which there is a coarse correction by default. Its linear interpolation cannot represent
+// larger ones: corrections then lower the residual and raise the error, and most are taken back. A diffusion that varies smoothly by
+// far larger factors gains by it.
+const maxJump = 30
 
-// contrastPoints is the number of points per axis at which contrast samples the diffusion, by dimension.
-var contrastPoints = [4]int{0, 1025, 65, 21}
+// jumpPoints is the number of points per axis at which largestJump samples the diffusion, by dimension.
+var jumpPoints = [4]int{0, 1025, 65, 21}
 
-// contrast returns the ratio of the largest to the smallest diffusion over the points of a sampling grid.
-func contrast(p *problem.Problem) float64 {
+// largestJump returns the largest ratio of the diffusion at two neighbouring points of a sampling grid.
+func largestJump(p *problem.Problem) float64 {
 	if p.Diffusion.Constant() {
 		return 1
 	}
 	q := *p
 	for a := range p.Dimension {
-		q.N[a] = contrastPoints[p.Dimension]
+		q.N[a] = jumpPoints[p.Dimension]
 	}
-	low, high := math.Inf(1), 0.0
+	values, largest := make([]float64, 0, q.Points()), 1.0
+	strides := [3]int{1, q.N[0], q.N[0] * q.N[1]}
 	for _, idx := range (problem.Box{Hi: q.N}).Each {
 		v := p.Diffusion.Of(q.At(idx[0], idx[1], idx[2]))
-		low, high = math.Min(low, v), math.Max(high, v)
+		for a, i := range idx {
+			if i > 1 {
+				before := values[len(values)-strides[a]]
+				largest = math.Max(largest, math.Max(v/before, before/v))
+			}
+		}
+		values = append(values, v)
 	}
-	return high / low
+	return largest
 }
 
 // coarseSize returns the number of points per axis of the coarse grid. ok is false if a coarse grid is of no
