@@ -24,7 +24,8 @@ type guard struct {
 }
 
 const (
-	guardWindow     = 8 // least length of a window in steps
+	guardWindow     = 8  // least length of a window in steps
+	maxWindow       = 64 // largest; values of a slow peer seem the older the longer the run lasts
 	agesPerWindow   = 4
 	windowReduction = 0.9   // by which the peak must fall from window to window
 	guardGrowth     = 10    // largest factor between the first residual and any other
@@ -48,7 +49,7 @@ func (g *guard) observe(size float64, age int) bool {
 		g.largest = max(g.largest, size)
 	}
 	g.peak = max(g.peak, size)
-	if g.steps++; !grown && g.steps < max(guardWindow, agesPerWindow*age) {
+	if g.steps++; !grown && g.steps < max(guardWindow, min(maxWindow, agesPerWindow*age)) {
 		return false
 	}
 	stalled := g.previous > 0 && !(g.peak <= windowReduction*g.previous) && !(g.peak <= negligible*g.largest)

@@ -31,6 +31,7 @@ func TestGuard(t *testing.T) {
 	still := func(int) float64 { return 1 }
 	at := suspensions(still, 0, 100)
 	require.Equal(t, 15, at[0], "the second window is as high as the first")
+	require.Less(t, suspensions(still, 1<<40, 1000)[0], 2*maxWindow, "values of a peer that has ended grow older for ever")
 	require.Len(t, suspensions(still, 0, 15+firstRest+16+2*firstRest), 3*firstRest, "the second suspension is twice as long")
 
 	grows := func(k int) float64 { return math.Pow(2, float64(k)) }

@@ -31,7 +31,7 @@ func (r *replicated) init(g *plan, block *problem.Discretization, o method.Optio
 	if p.Upper != nil {
 		upper = o.Allocate(points)
 	}
-	if err := sample(p, g.factor[k], problem.Box{Hi: n}, r.source, lower, upper); err != nil {
+	if err := g.sample(p, k, problem.Box{Hi: n}, r.source, lower, upper); err != nil {
 		return err
 	}
 	s := block.System()
@@ -40,7 +40,7 @@ func (r *replicated) init(g *plan, block *problem.Discretization, o method.Optio
 		s.Upper = kernel.Field{Array: upper}
 	}
 	for a := range h.Dim {
-		f := float64(g.factor[k][a])
+		f := float64(g.intervals(0, a)) / float64(g.intervals(k, a))
 		s.Strength[a] /= f * f
 	}
 	whole := problem.Box{Hi: p.N}
