@@ -30,6 +30,11 @@ type exchange struct {
 	news      iterate.Iteration    // least label of a ring that has not been read
 	has       [kinds]bool          // values were sent
 	values    []byte               // memory for values that arrive in pieces
+
+	// ownLayers are the other peer's points in the own region, theirLayers own points in its region. hasStart reports
+	// whether the former have arrived with their values at the start of the time step.
+	ownLayers, theirLayers problem.Box
+	hasStart               bool
 }
 
 // newExchange returns the exchange of rank r with rank q.
@@ -39,6 +44,7 @@ func newExchange(g *plan, s iterate.Scheme, r, q iterate.Rank) *exchange {
 	x.tau = iterate.NewChannel(q, g.tauBytes(max(x.coarse.Points(), own.Points())), s)
 	x.receive, x.face = g.ringBoxes(r, q)
 	x.send, _ = g.ringBoxes(q, r)
+	x.ownLayers, x.theirLayers = g.layers(r, q), g.layers(q, r)
 	if bytes := max(bytesOf(x.receive), bytesOf(x.send)); bytes > 0 {
 		x.ring = iterate.NewChannel(q, bytes, s)
 	}

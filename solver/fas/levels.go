@@ -116,38 +116,44 @@ func (v *levels) setEdges(p *problem.Problem) {
 	}
 }
 
-// sample evaluates source and obstacles at the points of a box of level l, as restrict does with values: where they do not
-// lie on points of the finest grid, as means of these. So restricted values that touch an obstacle there touch it here.
+// sample evaluates source and obstacles at the points of a box of level l, as inject does with values: where they do not
+// lie on points of the finest grid, as means of these. So values that touch an obstacle there touch it here.
 func (g *plan) sample(p *problem.Problem, l int, b problem.Box, source, lower, upper []float64) error {
+	clear(source)
+	clear(lower)
+	clear(upper)
+	return g.means(p, l, b, func(d int, weight float64, q problem.Point) error {
+		phi, psi := p.Obstacles(q)
+		f := p.Source.At(q)
+		source[d] += float64(weight * f)
+		if lower[d] += float64(weight * phi); upper != nil {
+			upper[d] += float64(weight * psi)
+		}
+		if math.IsNaN(f) || math.IsNaN(phi) || math.IsNaN(psi) {
+			return p.Errorf("source %v, obstacles %v and %v at %v", f, phi, psi, q)
+		}
+		return nil
+	})
+}
+
+// means calls add for the points of the finest grid whose weighted mean is a value at point d of a box of level l.
+func (g *plan) means(
+	p *problem.Problem, l int, b problem.Box, add func(d int, weight float64, q problem.Point) error,
+) error {
 	var axes [3][][]weighted
 	for a := range axes {
 		for i := b.Lo[a]; i < b.Hi[a]; i++ {
 			axes[a] = append(axes[a], g.finest(l, a, i))
 		}
 	}
-	d := 0
-	for _, zs := range axes[2] {
-		for _, ys := range axes[1] {
-			for _, xs := range axes[0] {
-				s, phi, psi := 0., 0., 0.
-				for _, z := range zs {
-					for _, y := range ys {
-						for _, x := range xs {
-							q := p.At(x.at+1, y.at+1, z.at+1)
-							weight := x.weight * y.weight * z.weight
-							low, high := p.Obstacles(q)
-							f := p.Source.At(q)
-							s, phi, psi = s+float64(weight*f), phi+float64(weight*low), psi+float64(weight*high)
-							if math.IsNaN(s) || math.IsNaN(phi) || math.IsNaN(psi) {
-								return p.Errorf("source %v, obstacles %v and %v at %v", f, low, high, q)
-							}
-						}
+	for d, idx := range b.Each {
+		for _, z := range axes[2][idx[2]-1-b.Lo[2]] {
+			for _, y := range axes[1][idx[1]-1-b.Lo[1]] {
+				for _, x := range axes[0][idx[0]-1-b.Lo[0]] {
+					if err := add(d, x.weight*y.weight*z.weight, p.At(x.at+1, y.at+1, z.at+1)); err != nil {
+						return err
 					}
 				}
-				if source[d], lower[d] = s, phi; upper != nil {
-					upper[d] = psi
-				}
-				d++
 			}
 		}
 	}

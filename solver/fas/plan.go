@@ -25,7 +25,7 @@ var leastPart = [...]int{1, 2, 15}
 
 // newPlan returns the geometry of a run.
 func newPlan(c *problem.Config) (*plan, error) {
-	p := c.Problem
+	p := c.Problem.AtStep(min(1, c.Problem.Steps()))
 	g := &plan{hierarchy: method.NewHierarchy(p.Dimension, p.N, p.Strength()), partition: c.Partition}
 	g.single = c.Tolerance >= singleFrom
 	var err error

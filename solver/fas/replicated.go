@@ -66,7 +66,7 @@ func (r *replicated) init(g *plan, block *problem.Discretization, o method.Optio
 
 // start solves the problem of this level itself, without a message.
 func (r *replicated) start() error {
-	if err := r.problem.CoarseBoundary(r.layout.N, r.layout, r.values); err != nil {
+	if err := r.setBoundary(); err != nil {
 		return err
 	}
 	r.solver.Start(r.values)

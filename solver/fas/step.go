@@ -114,6 +114,9 @@ func (p *step) points() int {
 	g := p.w.grids
 	switch p.stage {
 	case stageStart:
+		if p.w.Steps.Total > 0 {
+			return p.w.layout.Points()
+		}
 		return g.startWork()
 	case stageDown:
 		return g.downWork()
