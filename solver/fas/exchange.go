@@ -28,6 +28,7 @@ type exchange struct {
 	sent      [kinds]time.Duration // when values were sent last
 	older     bool                 // repeat the older values next
 	news      iterate.Iteration    // least label of a ring that has not been read
+	readAt    iterate.Iteration    // step that read the last ring
 	has       [kinds]bool          // values were sent
 	values    []byte               // memory for values that arrive in pieces
 
@@ -159,19 +160,20 @@ func (w *peer) Pack(op iterate.Op, dst []byte) {
 }
 
 // readRings copies new values of the ring to level 0. Older values have been corrected since they were read, and are kept.
-// It returns by how many steps the oldest are behind.
-func (w *peer) readRings() (age int) {
+// It returns by how many steps the oldest are behind, and for how many steps some peer has sent none.
+func (w *peer) readRings() (age, silent int) {
 	for _, x := range w.exchanges {
 		if x.ring == nil {
 			continue
 		}
 		if s := x.ring.Pick(w.Iterate); s != nil && s.Label >= x.news {
 			w.unpackRing(x, w.grids.grids[0].Values, false)
-			x.news = s.Label + 1
+			x.news, x.readAt = s.Label+1, w.Iterate
 		}
+		silent = max(silent, int(w.Iterate-x.readAt))
 		age = max(age, int(w.Iterate)+1-int(max(x.news, 1)))
 	}
-	return age
+	return age, silent
 }
 
 // unpackRing copies the newest values of a peer to dst, an array of level 0: those of its ring, or those behind the

@@ -17,6 +17,7 @@ type levels struct {
 	ops    []kernel.Operator
 	moved  [][]float64 // by level from 1: the change of its values since they were restricted, padded
 	omega  float64
+	theta  float64 // factor of the corrections
 	coarse replicated
 	own    kernel.Box // own points of the replicated level, in the indices of parts[depth]
 	rows   []rows     // by level, 0 to depth−1
@@ -24,7 +25,7 @@ type levels struct {
 
 // newLevels makes the grids of a box. block is the discretization on level 0 of its region.
 func newLevels(g *plan, own problem.Box, block *problem.Discretization, o method.Options) (*levels, error) {
-	v := &levels{plan: g, moved: make([][]float64, g.depth+1), omega: smoothingOmega}
+	v := &levels{plan: g, moved: make([][]float64, g.depth+1), omega: smoothingOmega, theta: 1}
 	if !block.Problem.Symmetric() {
 		v.omega = 1
 	}
@@ -239,7 +240,7 @@ func (v *levels) up(l int) {
 			i = v.coarse.layout.Index(r.grid[0], r.grid[1], r.grid[2])
 		}
 		for x := range r.n {
-			change[r.at+x] = values[i+x] - change[r.at+x]
+			change[r.at+x] = float64(v.theta * (values[i+x] - change[r.at+x]))
 		}
 	})
 	if !v.plan.nested(l) {

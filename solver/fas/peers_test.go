@@ -1,6 +1,7 @@
 package fas
 
 import (
+	"cmp"
 	"math"
 	"testing"
 	"time"
@@ -20,7 +21,8 @@ type world struct {
 	loss      float64
 	slow      float64 // factor by which rank 0 is slower; 0: it is not
 	seed      uint64
-	tolerance float64 // 0: 1e-6
+	tolerance float64           // 0: 1e-6
+	most      iterate.Iteration // steps; 0: 120
 }
 
 // outcome holds the steps, the residual and the values of a run in virtual time.
@@ -35,7 +37,7 @@ func (s world) run(t require.TestingT, p *problem.Problem) outcome {
 	if s.scheme == nil {
 		s.scheme = iterate.Asynchronous()
 	}
-	c := problem.Config{Problem: p, Partition: part, Scheme: s.scheme, Tolerance: 1e-6, MaxSweeps: 120,
+	c := problem.Config{Problem: p, Partition: part, Scheme: s.scheme, Tolerance: 1e-6, MaxSweeps: cmp.Or(s.most, 120),
 		Method: problem.MethodConfig{Name: problem.FAS}, Repeat: time.Hour}
 	if s.tolerance > 0 {
 		c.Tolerance = s.tolerance

@@ -27,7 +27,7 @@ var leastPart = [...]int{1, 2, 15}
 func newPlan(c *problem.Config) (*plan, error) {
 	p := c.Problem.AtStep(min(1, c.Problem.Steps()))
 	g := &plan{hierarchy: method.NewHierarchy(p.Dimension, p.N, p.Strength()), partition: c.Partition}
-	g.single = c.Tolerance >= singleFrom
+	g.single = c.Tolerance >= singleFrom && p.Diffusion.Constant()
 	var err error
 	for l := range leastPart {
 		if err = g.mayReplicate(l+1, leastPart[l]); err != nil {

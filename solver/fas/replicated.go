@@ -1,6 +1,8 @@
 package fas
 
 import (
+	"math"
+
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/method"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -14,6 +16,7 @@ type replicated struct {
 	values  []float64 // padded
 	source  []float64
 	solver  *method.Multigrid
+	sweep   *kernel.Sweep // measures; nil if A is symmetric
 }
 
 // init makes the level of a plan.
@@ -60,7 +63,11 @@ func (r *replicated) init(g *plan, block *problem.Discretization, o method.Optio
 	s.Fields = func(n [3]int, source, lower, upper []float64) error {
 		return p.CoarseFieldsIn(n, problem.Box{Hi: n}, source, lower, upper)
 	}
-	r.solver, err = method.NewMultigrid(s, o)
+	if r.solver, err = method.NewMultigrid(s, o); err == nil && !s.Symmetric {
+		r.sweep, err = kernel.New(kernel.Config{
+			Layout: s.Layout, Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper, Step: 1,
+		})
+	}
 	return err
 }
 
@@ -79,9 +86,16 @@ func (r *replicated) start() error {
 // startCycles is the number of cycles of the start on the replicated level.
 const startCycles = 2
 
-// cycle executes a cycle. The right-hand side may have changed since the last one.
+// cycle executes a cycle. The right-hand side may have changed since the last one. Where A is symmetric, the energy decides
+// whether the cycle is accepted, else the residual.
 func (r *replicated) cycle() {
-	r.solver.Changed()
+	if r.sweep == nil {
+		r.solver.Changed()
+	} else {
+		var n kernel.Norm
+		r.sweep.Residual(&n, r.values, r.layout.Interior())
+		r.solver.Begin(math.Sqrt(n.Squares.Float64()))
+	}
 	r.solver.Cycle(r.values)
 }
 

@@ -113,16 +113,31 @@ func (v *levels) inject(l int, dst []float64) {
 			if r.next[x] > 0 || r.count > 1 {
 				i := r.nearest(x)
 				near, d, e := fine.Values[r.near.at+i], dense+i, r.dense+x
-				if gap, lower := float64(nearGap*(near-fine.Lower.At(d))), coarse.Lower.At(e); u-lower > gap {
-					u = lower + gap
-				}
-				if gap, upper := float64(nearGap*(fine.Upper.At(d)-near)), coarse.Upper.At(e); upper-u > gap {
-					u = upper - gap
-				}
+				u = limit(u, coarse.Lower.At(e), coarse.Upper.At(e), near-fine.Lower.At(d), fine.Upper.At(d)-near)
 			}
 			dst[r.at+x] = u
 		}
 	})
+}
+
+// limit returns the value closest to u whose distances from both obstacles are at most nearGap times the given ones. Where
+// there is none, because the gap between the obstacles is much wider than at the nearest point, it divides that part of the
+// gap in the same ratio. The result is continuous, and the obstacle where a given distance is 0.
+func limit(u, lower, upper, below, above float64) float64 {
+	most, least := math.Inf(1), math.Inf(-1)
+	if !math.IsInf(below, 1) {
+		most = lower + float64(nearGap*below)
+	}
+	if !math.IsInf(above, 1) {
+		least = upper - float64(nearGap*above)
+	}
+	switch {
+	case least <= most:
+		return max(least, min(most, u))
+	case below+above <= 0:
+		return u
+	}
+	return most + float64((least-most)*(below/(below+above)))
 }
 
 // nearGap is the largest ratio of the distances from an obstacle of a point of a level and of the nearest point of the finer
