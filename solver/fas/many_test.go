@@ -140,7 +140,7 @@ func (d *drawnRun) run(t *testing.T, seed uint64) (e ended) {
 	part, err := problem.GridOf(d.problem.N, d.parts)
 	require.NoError(t, err)
 	c := problem.Config{Problem: d.problem, Partition: part, Scheme: d.scheme, Tolerance: 1e-6, MaxSweeps: 1000,
-		Method: problem.MethodConfig{Name: problem.FAS}, Repeat: time.Duration(100 * d.problem.Points())}
+		Method: problem.MethodConfig{Name: problem.FAS}, Repeat: time.Duration(20 * d.problem.Points())}
 	n, err := solvertest.NewNetwork(seed, Method{}.New, solvertest.ConfigsFor(c))
 	require.NoError(t, err, d.name)
 	step := 0

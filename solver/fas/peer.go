@@ -56,6 +56,7 @@ func newPeer(c problem.Config) (problem.Peer, error) {
 		config:       c, own: c.Partition.Box(c.Rank), plan: g, arrays: arrays{allocate: c.NewArray},
 	}
 	w.Source = w
+	w.EarlyStart = true
 	w.Checks = iterate.NewCheckInterval(max(1, c.CheckEvery), 1, c.MaxSweeps)
 	if err := w.place(); err != nil {
 		return nil, err

@@ -165,3 +165,26 @@ func TestLockstepHasTheSameBits(t *testing.T) {
 		solvertest.RequireSameBits(t, want, got)
 	}
 }
+
+// TestTheFirstStepsWaitForNoVerdict checks that peers far from each other relax while the residual of the starting vector is
+// still on its way.
+func TestTheFirstStepsWaitForNoVerdict(t *testing.T) {
+	p := hill(31)
+	part, err := problem.GridOf(p.N, [3]int{1, 1, 2})
+	require.NoError(t, err)
+	c := problem.Config{Problem: p, Partition: part, Scheme: iterate.Asynchronous(), Tolerance: 1e-6}
+	n, err := solvertest.NewNetwork(1, Method{}.New, solvertest.ConfigsFor(c))
+	require.NoError(t, err)
+	n.Segment, n.Jitter = 1<<30, time.Duration(20*p.Points())
+	n.PointTime = func(int, time.Duration) time.Duration { return 1 }
+	early := iterate.Iteration(0)
+	n.Observe = func() {
+		w := n.Peers[0].(*peer)
+		if math.IsNaN(w.Outcome().Residual) {
+			early = max(early, w.Iterate)
+		}
+	}
+	require.NoError(t, n.Run())
+	require.Positive(t, early)
+	require.Equal(t, iterate.Converged, n.Peers[0].Outcome().Reason)
+}
