@@ -35,18 +35,6 @@ func bestOf(ctx context.Context, r *measure.Run) error {
 type candidate struct {
 	name   string
 	method problem.MethodConfig
-	halves bool // the method needs a grid that halves
-}
-
-// on returns the simulation of a candidate, and its name. A method that needs a grid that halves runs on that of a
-// point less an axis: the cost of a point is the same, and the number of points is 2 to 5 % less.
-func (c candidate) on(s simulation, scheme func([]int) iterate.Scheme) (simulation, string) {
-	name := c.name
-	if c.halves {
-		s.n--
-		name = fmt.Sprintf("%s, %d³", c.name, s.n)
-	}
-	return s.with(scheme, c.method), name
 }
 
 // methodsOf returns the methods for a kind of scheme. Richardson is the slowest of each and is left out.
@@ -60,7 +48,7 @@ func methodsOf(asynchronous bool) []candidate {
 		{name: "Schwarz", method: schwarz},
 		{name: "Schwarz, one inner cycle", method: once},
 		{name: "Schwarz, one inner cycle, overlap 8", method: far},
-		{name: "FAS", method: problem.MethodConfig{Name: problem.FAS}, halves: true},
+		{name: "FAS", method: problem.MethodConfig{Name: problem.FAS}},
 	}
 	if asynchronous {
 		return all
@@ -84,14 +72,13 @@ func compareBest(ctx context.Context, r *measure.Run, name string, on simulation
 			scheme = fixed(iterate.Asynchronous())
 		}
 		for _, c := range methodsOf(asynchronous) {
-			s, method := c.on(on, scheme)
-			v, err := s.run(ctx)
+			v, err := on.with(scheme, c.method).run(ctx)
 			if err != nil {
-				return fmt.Errorf("%s, %s: %w", name, method, err)
+				return fmt.Errorf("%s, %s: %w", name, c.name, err)
 			}
-			r.Add(measure.One(fmt.Sprintf("%s: %s, %s", name, kindOf(asynchronous), method), "s", v.seconds))
+			r.Add(measure.One(fmt.Sprintf("%s: %s, %s", name, kindOf(asynchronous), c.name), "s", v.seconds))
 			if b, ok := best[asynchronous]; !ok || v.seconds < b.seconds {
-				best[asynchronous] = measured{method, v.seconds}
+				best[asynchronous] = measured{c.name, v.seconds}
 			}
 		}
 	}

@@ -61,8 +61,8 @@ type Other struct {
 	Why  string `json:"why"`
 }
 
-// Choose selects the method of a run that names none: one of richardson, sor, multigrid and schwarz, as far as the catalog
-// has them and they accept the run, and problem.FixedPoint for an iteration. It evaluates the coefficients at a few thousand points at most. Equal arguments give
+// Choose selects the method of a run that names none: one of richardson, sor, multigrid, schwarz and fas, as far as the
+// catalog has them and they accept the run, and problem.FixedPoint for an iteration. It evaluates the coefficients at a few thousand points at most. Equal arguments give
 // equal choices, so every process of a run may call it. Its error says which flags exclude each other.
 func (c *Catalog) Choose(r Run) (Choice, error) {
 	if r.Problem.FixedPoint != nil {
@@ -89,12 +89,16 @@ func (c *Catalog) Choose(r Run) (Choice, error) {
 	}
 	out := ranked[max(chosen, 0)] // if all are refused, the caller's check of the first one says why
 	out.work = e
-	for _, name := range []string{problem.Richardson, problem.SOR, problem.Multigrid, problem.Schwarz} {
+	for _, name := range []string{problem.Richardson, problem.SOR, problem.Multigrid, problem.Schwarz, problem.FAS} {
 		if name == out.Name || !slices.Contains(c.Names(), name) {
 			continue
 		}
 		o := Other{name, e.against(name, r.lockstep())}
-		if out.Name == problem.Schwarz && r.lockstep() && len(r.Given) == 0 {
+		whole := slices.Contains([]string{problem.Richardson, problem.SOR, problem.Multigrid}, name)
+		switch {
+		case name == problem.Schwarz && out.Name == problem.FAS:
+			o.Why = "it relaxes two to ten times as much, since its own coarse grid carries values less far"
+		case whole && (out.Name == problem.FAS || out.Name == problem.Schwarz) && r.lockstep() && len(r.Given) == 0:
 			o.Why = e.needs(name) + ", and in each it waits for messages between the clusters"
 		}
 		if i := slices.IndexFunc(ranked, func(x Choice) bool { return x.Name == name }); i >= 0 && refused[i] != nil {
@@ -110,13 +114,22 @@ func (c *Catalog) accepts(r *Run, choice *Choice) error {
 	if _, err := c.Lookup(choice.Name); err != nil {
 		return err
 	}
-	if r.Partition.Peers() == 0 {
-		return nil
-	}
 	config := r.Config
+	if r.Partition.Peers() == 0 {
+		if choice.Name != problem.FAS {
+			return nil
+		}
+		var err error
+		if config.Partition, _, err = problem.SlabsOrBoxes(r.Problem.N, manyPeers, nil); err != nil {
+			return err
+		}
+	}
 	config.Method.Name, config.Method.Local = choice.Name, choice.Local
 	return c.Check(config)
 }
+
+// manyPeers is the number of peers for which FAS, which needs boxes of several points, is checked if it is not known.
+const manyPeers = 64
 
 func (r *Run) lockstep() bool { return r.Scheme.Lockstep() }
 
@@ -229,13 +242,19 @@ func (r *Run) rank(e *work) []Choice {
 	var (
 		richardson = Choice{Name: problem.Richardson, Why: "no other method accepts this run"}
 		boxes      = Choice{Name: problem.Schwarz}
+		replicated = Choice{Name: problem.FAS}
 	)
 	if e.corners {
 		boxes.Local = problem.SOR
 	}
 	if !r.lockstep() {
 		boxes.Why = fmt.Sprintf("scheme %s: each peer solves on its own box, from values of any age", r.Scheme.Name())
-		return []Choice{boxes, richardson}
+		replicated.Why = fmt.Sprintf("scheme %s: each peer has the coarse grids of the whole domain, and uses values of any age",
+			r.Scheme.Name())
+		if e.corners || e.jumps() {
+			return []Choice{boxes, replicated, richardson}
+		}
+		return []Choice{replicated, boxes, richardson}
 	}
 	multigrid := Choice{Name: problem.Multigrid, Why: e.compared(problem.Multigrid)}
 	sor := Choice{Name: problem.SOR, Why: e.compared(problem.SOR)}
@@ -253,7 +272,8 @@ func (r *Run) rank(e *work) []Choice {
 	}
 	if r.Clusters > 1 && r.Partition.Peers() != 1 && !e.jumps() {
 		boxes.Why = fmt.Sprintf("the peers form %d clusters: it exchanges values once for many sweeps", r.Clusters)
-		out = append([]Choice{boxes}, out...)
+		replicated.Why = fmt.Sprintf("the peers form %d clusters: a cycle over all grids waits for two messages", r.Clusters)
+		out = append([]Choice{replicated, boxes}, out...)
 	}
 	return out
 }

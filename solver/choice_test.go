@@ -168,11 +168,11 @@ func TestChoose(t *testing.T) {
 	}{
 		{Run{Config: problem.Config{Scheme: sync}}, problem.Multigrid, "about 24 sweeps; sor: about"},
 		{Run{Config: problem.Config{Scheme: sync, Partition: boxes(4)}}, problem.Multigrid, "about 24 sweeps"},
-		{Run{Config: problem.Config{Scheme: iterate.BoundedDelay(2), Partition: boxes(4)}}, problem.Schwarz, "scheme delay:2"},
-		{Run{Config: problem.Config{Scheme: async}}, problem.Schwarz, "scheme async"},
-		{Run{Config: problem.Config{Scheme: iterate.Hybrid([]int{0, 0, 1, 1}), Partition: boxes(4)}, Clusters: 2}, problem.Schwarz, "hybrid"},
+		{Run{Config: problem.Config{Scheme: iterate.BoundedDelay(2), Partition: boxes(4)}}, problem.FAS, "scheme delay:2"},
+		{Run{Config: problem.Config{Scheme: async}}, problem.FAS, "scheme async"},
+		{Run{Config: problem.Config{Scheme: iterate.Hybrid([]int{0, 0, 1, 1}), Partition: boxes(4)}, Clusters: 2}, problem.FAS, "hybrid"},
 		{Run{Config: problem.Config{Scheme: iterate.Hybrid([]int{0, 0}), Partition: boxes(2)}, Clusters: 1}, problem.Multigrid, "about"},
-		{Run{Config: problem.Config{Scheme: sync, Partition: boxes(4)}, Clusters: 2}, problem.Schwarz, "2 clusters"},
+		{Run{Config: problem.Config{Scheme: sync, Partition: boxes(4)}, Clusters: 2}, problem.FAS, "2 clusters"},
 		{Run{Config: problem.Config{Scheme: sync, Partition: boxes(4), KeepEvery: 1}, Clusters: 2}, problem.Multigrid, "about"},
 		{Run{Config: problem.Config{Scheme: sync, Order: problem.InTurn}, Given: []string{"order"}}, problem.Richardson, "--order"},
 		{Run{Config: problem.Config{Scheme: sync, Balance: true, Partition: boxes(2)}, Given: []string{"balance"}}, problem.Richardson, "--balance"},
@@ -187,7 +187,7 @@ func TestChoose(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.want, got.Name, "%s, %v", c.run.Scheme.Name(), c.run.Given)
 		require.Contains(t, got.Why, c.why)
-		require.Len(t, got.Others, 3)
+		require.Len(t, got.Others, 4)
 		if strings.Contains(got.Why, "clusters") {
 			require.Contains(t, got.Others[2].Why, "waits for messages between the clusters")
 		}
@@ -227,7 +227,7 @@ func TestSolveChooses(t *testing.T) {
 	for want, o := range map[string]Options{
 		problem.Multigrid:  {},
 		problem.SOR:        {Methods: few},
-		problem.Schwarz:    {Peers: 2, Scheme: iterate.Asynchronous()},
+		problem.FAS:        {Peers: 2, Scheme: iterate.Asynchronous()},
 		problem.Richardson: {Peers: 2, Order: problem.InTurn, Method: problem.MethodConfig{Name: Auto}},
 	} {
 		s, err := Solve(t.Context(), p, o)

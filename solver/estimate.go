@@ -77,7 +77,9 @@ func (w *work) jumps() bool { return w.diffusion > boxContrast }
 // against returns what speaks against a method that was not chosen.
 func (w *work) against(name string, lockstep bool) string {
 	switch {
-	case name == problem.Schwarz:
+	case name == problem.FAS && (w.jumps() || w.corners):
+		return "the diffusion varies much: beside contact, its coarse grids may not represent that"
+	case name == problem.Schwarz || name == problem.FAS:
 		return "for other schemes than sync, and for peers in several clusters"
 	case name != problem.Richardson && !lockstep:
 		return "it needs all peers at the same iterate; --method " + name + " makes it the method of each peer on its box"

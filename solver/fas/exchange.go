@@ -28,8 +28,14 @@ type exchange struct {
 	sent      [kinds]time.Duration // when values were sent last
 	older     bool                 // repeat the older values next
 	news      iterate.Iteration    // least label of a ring that has not been read
+	readAt    iterate.Iteration    // step that read the last ring
 	has       [kinds]bool          // values were sent
 	values    []byte               // memory for values that arrive in pieces
+
+	// ownLayers are the other peer's points in the own region, theirLayers own points in its region. hasStart reports
+	// whether the former have arrived with their values at the start of the time step.
+	ownLayers, theirLayers problem.Box
+	hasStart               bool
 }
 
 // newExchange returns the exchange of rank r with rank q.
@@ -39,6 +45,7 @@ func newExchange(g *plan, s iterate.Scheme, r, q iterate.Rank) *exchange {
 	x.tau = iterate.NewChannel(q, g.tauBytes(max(x.coarse.Points(), own.Points())), s)
 	x.receive, x.face = g.ringBoxes(r, q)
 	x.send, _ = g.ringBoxes(q, r)
+	x.ownLayers, x.theirLayers = g.layers(r, q), g.layers(q, r)
 	if bytes := max(bytesOf(x.receive), bytesOf(x.send)); bytes > 0 {
 		x.ring = iterate.NewChannel(q, bytes, s)
 	}
@@ -153,19 +160,20 @@ func (w *peer) Pack(op iterate.Op, dst []byte) {
 }
 
 // readRings copies new values of the ring to level 0. Older values have been corrected since they were read, and are kept.
-// It returns by how many steps the oldest are behind.
-func (w *peer) readRings() (age int) {
+// It returns by how many steps the oldest are behind, and for how many steps some peer has sent none.
+func (w *peer) readRings() (age, silent int) {
 	for _, x := range w.exchanges {
 		if x.ring == nil {
 			continue
 		}
 		if s := x.ring.Pick(w.Iterate); s != nil && s.Label >= x.news {
 			w.unpackRing(x, w.grids.grids[0].Values, false)
-			x.news = s.Label + 1
+			x.news, x.readAt = s.Label+1, w.Iterate
 		}
+		silent = max(silent, int(w.Iterate-x.readAt))
 		age = max(age, int(w.Iterate)+1-int(max(x.news, 1)))
 	}
-	return age
+	return age, silent
 }
 
 // unpackRing copies the newest values of a peer to dst, an array of level 0: those of its ring, or those behind the

@@ -6,49 +6,56 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// guard suspends the corrections of the coarse grids at a peer whose residual does not fall. Relaxation alone converges for
-// every M-matrix, with values of any age. Each suspension is twice as long as the one before: if corrections never help,
-// relaxation takes over.
+// guard damps, and then suspends, the corrections of the coarse grids at a peer whose residual does not fall. Each time
+// the factor of the corrections is halved, maxHalvings times; after that, the peer relaxes only, twice as long each time and
+// in the end for good. Relaxation alone converges for every M-matrix, with values of any age, so every run ends.
 //
 // The residual is that of the own box after the first relaxation of a step. It falls between two arrivals and jumps at an
-// arrival, so only the largest values of windows are compared. A window lasts several times as long as values travel.
+// arrival, so only the largest values of windows are compared. A window lasts several times as long as values travel, and
+// until all neighbours have sent something: while one pauses, the residual stands still for no other reason.
 type guard struct {
-	first    float64 // of the run
+	limit    float64 // largest residual that does not end a window
 	largest  float64 // of the run
 	peak     float64 // in this window
 	previous float64 // in the previous window; 0: none
 	steps    int     // in this window
+	halvings int     // of the factor of corrections
 	rest     int     // steps left without corrections
-	next     int     // length of the next suspension
-	trips    int
+	trips    int     // suspensions
 }
 
 const (
-	guardWindow     = 8 // least length of a window in steps
+	guardWindow     = 8  // least length of a window in steps
+	maxWindow       = 64 // largest; values of a slow peer seem the older the longer the run lasts
 	agesPerWindow   = 4
 	windowReduction = 0.9   // by which the peak must fall from window to window
 	guardGrowth     = 10    // largest factor between the first residual and any other
 	negligible      = 1e-10 // fraction of the largest residual below which rounding prevails
+	maxHalvings     = 3
 	firstRest       = 8
-	maxRest         = 1 << 12
+	maxTrips        = 6
 )
 
-// observe records the residual of a step, which read values up to age steps old. It reports whether the step must do
-// without corrections.
-func (g *guard) observe(size float64, age int) bool {
+// observe records the residual of a step, which read values up to age steps old. Since silent steps a neighbour has not
+// sent any. It reports whether the step must do without corrections.
+func (g *guard) observe(size float64, age, silent int) bool {
+	if g.trips > maxTrips {
+		return true
+	}
 	if g.rest > 0 {
 		g.rest--
 		return true
 	}
-	if g.first == 0 {
-		g.first = size
+	if g.limit == 0 {
+		g.limit = guardGrowth * size
 	}
-	grown := !(size <= guardGrowth*g.first)
+	grown := !(size <= g.limit)
 	if kernel.Finite(size) {
 		g.largest = max(g.largest, size)
 	}
 	g.peak = max(g.peak, size)
-	if g.steps++; !grown && g.steps < max(guardWindow, agesPerWindow*age) {
+	g.steps++
+	if !grown && (g.steps < max(guardWindow, min(maxWindow, agesPerWindow*age)) || silent >= g.steps) {
 		return false
 	}
 	stalled := g.previous > 0 && !(g.peak <= windowReduction*g.previous) && !(g.peak <= negligible*g.largest)
@@ -57,11 +64,18 @@ func (g *guard) observe(size float64, age int) bool {
 	if !grown && !stalled {
 		return false
 	}
+	if g.previous = 0; g.halvings < maxHalvings && kernel.Finite(size) {
+		g.halvings++
+		g.limit = max(g.limit, 2*size)
+		return false
+	}
 	g.trips++
-	g.next = min(maxRest, max(firstRest, 2*g.next))
-	g.rest, g.previous = g.next-1, 0
+	g.rest = firstRest<<(g.trips-1) - 1
 	return true
 }
+
+// factor returns the factor of corrections.
+func (g *guard) factor() float64 { return math.Ldexp(1, -g.halvings) }
 
 // residual returns ‖r‖₂ of the points of b on level 0, of which the level holds the residual.
 func (v *levels) residual(b kernel.Box) float64 {

@@ -17,13 +17,15 @@ type levels struct {
 	ops    []kernel.Operator
 	moved  [][]float64 // by level from 1: the change of its values since they were restricted, padded
 	omega  float64
+	theta  float64 // factor of the corrections
 	coarse replicated
 	own    kernel.Box // own points of the replicated level, in the indices of parts[depth]
+	rows   []rows     // by level, 0 to depth−1
 }
 
 // newLevels makes the grids of a box. block is the discretization on level 0 of its region.
 func newLevels(g *plan, own problem.Box, block *problem.Discretization, o method.Options) (*levels, error) {
-	v := &levels{plan: g, moved: make([][]float64, g.depth+1), omega: smoothingOmega}
+	v := &levels{plan: g, moved: make([][]float64, g.depth+1), omega: smoothingOmega, theta: 1}
 	if !block.Problem.Symmetric() {
 		v.omega = 1
 	}
@@ -38,6 +40,9 @@ func newLevels(g *plan, own problem.Box, block *problem.Discretization, o method
 		if err := v.addGrid(l, block, o.Allocate); err != nil {
 			return nil, err
 		}
+	}
+	for l := range g.depth {
+		v.rows = append(v.rows, newRows(g, l, &v.parts[l], &v.parts[l+1]))
 	}
 	v.own = g.ownCoarse(own).From(v.parts[g.depth].Lo)
 	v.setEdges(block.Problem)
@@ -65,7 +70,7 @@ func (v *levels) addGrid(l int, block *problem.Discretization, allocate func(int
 		if q.Upper != nil {
 			c.Upper = kernel.Field{Array: allocate(n)}
 		}
-		if err := sample(q, v.plan.factor[l], p.box(), c.Source.Array, c.Lower.Array, c.Upper.Array); err != nil {
+		if err := v.plan.sample(q, l, p.box(), c.Source.Array, c.Lower.Array, c.Upper.Array); err != nil {
 			return err
 		}
 		v.moved[l] = allocate(p.Layout.Len())
@@ -112,17 +117,45 @@ func (v *levels) setEdges(p *problem.Problem) {
 	}
 }
 
-// sample evaluates source and obstacles at the points of a box of the grid whose spacing is f points of p's grid.
-func sample(p *problem.Problem, f [3]int, b problem.Box, source, lower, upper []float64) error {
-	for d, idx := range b.Each {
-		q := p.At(idx[0]*f[0], idx[1]*f[1], idx[2]*f[2])
+// sample evaluates source and obstacles at the points of a box of level l, as inject does with values: where they do not
+// lie on points of the finest grid, as means of these. So values that touch an obstacle there touch it here.
+func (g *plan) sample(p *problem.Problem, l int, b problem.Box, source, lower, upper []float64) error {
+	clear(source)
+	clear(lower)
+	clear(upper)
+	return g.means(p, l, b, func(d int, weight float64, q problem.Point) error {
 		phi, psi := p.Obstacles(q)
-		s := p.Source.At(q)
-		if source[d], lower[d] = s, phi; upper != nil {
-			upper[d] = psi
+		f := p.Source.At(q)
+		source[d] += float64(weight * f)
+		if lower[d] += float64(weight * phi); upper != nil {
+			upper[d] += float64(weight * psi)
 		}
-		if math.IsNaN(s) || math.IsNaN(phi) || math.IsNaN(psi) {
-			return p.Errorf("source %v, obstacles %v and %v at %v", s, phi, psi, q)
+		if math.IsNaN(f) || math.IsNaN(phi) || math.IsNaN(psi) {
+			return p.Errorf("source %v, obstacles %v and %v at %v", f, phi, psi, q)
+		}
+		return nil
+	})
+}
+
+// means calls add for the points of the finest grid whose weighted mean is a value at point d of a box of level l.
+func (g *plan) means(
+	p *problem.Problem, l int, b problem.Box, add func(d int, weight float64, q problem.Point) error,
+) error {
+	var axes [3][][]weighted
+	for a := range axes {
+		for i := b.Lo[a]; i < b.Hi[a]; i++ {
+			axes[a] = append(axes[a], g.finest(l, a, i))
+		}
+	}
+	for d, idx := range b.Each {
+		for _, z := range axes[2][idx[2]-1-b.Lo[2]] {
+			for _, y := range axes[1][idx[1]-1-b.Lo[1]] {
+				for _, x := range axes[0][idx[0]-1-b.Lo[0]] {
+					if err := add(d, x.weight*y.weight*z.weight, p.At(x.at+1, y.at+1, z.at+1)); err != nil {
+						return err
+					}
+				}
+			}
 		}
 	}
 	return nil
@@ -142,7 +175,8 @@ const smoothingOmega = 1.15
 //
 //	b = A·I·u + R·r − λ,
 //
-// where I is injection, R full weighting and r the residual f − A·u without its part in contact. λ = A·u − f at the
+// where I is injection, linear interpolation where points of the levels do not coincide, R full weighting and r the
+// residual f − A·u without its part in contact. λ = A·u − f at the
 // points in contact below coarse points makes contact strict there: without it the coarse problem cannot tell a point
 // that is pressed on the obstacle from one that rests on it, and contact flips from step to step. On the replicated
 // level, only the own points are computed.
@@ -162,10 +196,10 @@ func (v *levels) down(l int) {
 	source := coarse.Source.Array
 	v.eachRow(l, b, func(r *row) {
 		for x := range r.n {
-			i, j := r.at+x, r.from+x*r.step
+			i := r.at + x
 			b := v.moved[l+1][i] - coarse.Residual[i]
-			if held := fine.Residual[j]; held == 0 && math.Signbit(held) {
-				b -= v.pressure(l, [3]int{r.fine[0] + x*r.step, r.fine[1], r.fine[2]})
+			if r.held(x, fine.Residual) {
+				b -= v.pressure(l, [3]int{r.nearest(x), r.near.first[1], r.near.first[2]})
 			}
 			source[r.dense+x] = b
 		}
@@ -174,49 +208,6 @@ func (v *levels) down(l int) {
 			copy(v.coarse.source[v.coarse.layout.Dense(q[0], q[1], q[2]):][:r.n], source[r.dense:])
 		}
 	})
-}
-
-// inject writes the values of level l at the points of level l+1 to dst, padded.
-func (v *levels) inject(l int, dst []float64) {
-	u := v.grids[l].Values
-	v.eachRow(l, v.parts[l+1].Layout.Interior(), func(r *row) {
-		for x := range r.n {
-			dst[r.at+x] = u[r.from+x*r.step]
-		}
-	})
-}
-
-// row is a row of n points of level l+1 and the same points on level l.
-type row struct {
-	n         int
-	grid      [3]int // first point on level l+1, in the indices of the grid
-	at, dense int    // its padded and its dense index
-	fine      [3]int // the same point on level l, in own indices
-	from      int    // its padded index
-	step      int    // between points of the row on level l
-}
-
-// eachRow calls f for the rows of a box of level l+1.
-func (v *levels) eachRow(l int, b kernel.Box, f func(r *row)) {
-	fine, coarse := &v.parts[l], &v.parts[l+1]
-	var r row
-	r.n = b.Hi[0] - b.Lo[0]
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			at := [3]int{b.Lo[0], y, z}
-			for a := range 3 {
-				ratio := v.plan.factor[l+1][a] / v.plan.factor[l][a]
-				r.grid[a] = at[a] + coarse.Lo[a]
-				r.fine[a] = (r.grid[a]+1)*ratio - 1 - fine.Lo[a]
-				if a == 0 {
-					r.step = ratio
-				}
-			}
-			r.at, r.dense = coarse.Layout.Index(at[0], y, z), coarse.Layout.Dense(at[0], y, z)
-			r.from = fine.Layout.Index(r.fine[0], r.fine[1], r.fine[2])
-			f(&r)
-		}
-	}
 }
 
 // pressure returns A·u − f at own point q of level l.
@@ -237,20 +228,24 @@ func (v *levels) pressure(l int, q [3]int) float64 {
 func (v *levels) up(l int) {
 	fine, coarse := v.grids[l], v.grids[l+1]
 	change := v.moved[l+1]
-	u, values, c := fine.Values, coarse.Values, coarse.Part.Layout
+	values, c := coarse.Values, coarse.Part.Layout
 	replicated := l+1 == v.plan.depth
 	if replicated {
 		values = v.coarse.values
 	}
+	v.inject(l, change)
 	v.eachRow(l, c.Interior(), func(r *row) {
 		i := r.at
 		if replicated {
 			i = v.coarse.layout.Index(r.grid[0], r.grid[1], r.grid[2])
 		}
 		for x := range r.n {
-			change[r.at+x] = values[i+x] - u[r.from+x*r.step]
+			change[r.at+x] = float64(v.theta * (values[i+x] - change[r.at+x]))
 		}
 	})
+	if !v.plan.nested(l) {
+		v.parts[l+1].extrapolate(change)
+	}
 	kept := coarse.Values
 	coarse.Values = change
 	fine.Prolong(coarse, nil, v.parts[l].Layout.Interior())
@@ -304,6 +299,7 @@ func (v *levels) start() error {
 		if l > 0 {
 			v.relax(l)
 			v.relax(l)
+			v.parts[l].extrapolate(g.Values)
 		}
 	}
 	return nil

@@ -14,14 +14,12 @@ type Method struct{}
 // Name returns "fas".
 func (Method) Name() string { return problem.FAS }
 
-// Check returns an error for orders, time steps and kept iterates, and for grids and boxes that the method cannot use.
+// Check returns an error for orders and kept iterates, and for grids and boxes that the method cannot use.
 func (Method) Check(c *problem.Config) error {
 	if err := c.CheckOrder(); err != nil {
 		return err
 	}
 	switch peers := c.Partition.Peers(); {
-	case c.Problem.Steps() > 0:
-		return fmt.Errorf("fas: the method does not support time steps; use method %s", problem.Schwarz)
 	case c.KeepEvery > 0 || c.State != nil:
 		return fmt.Errorf("fas: the method does not support exact recovery; use --recover local")
 	case c.Balance:
@@ -70,8 +68,11 @@ func (Method) Links(c *problem.Config, r iterate.Rank) []iterate.Link {
 			}
 		}
 		l.Sent = l.Slots
+		if n := max(x.ownLayers.Points(), x.theirLayers.Points()); c.Problem.Steps() > 0 && n > 0 {
+			l.Agreement = iterate.MessageHeader + 8 + 8*n
+		}
 		if i := slices.IndexFunc(faces, func(n problem.Neighbour) bool { return n.Rank == q }); i >= 0 {
-			l.Agreement = iterate.AgreementBytes(faces[i].FaceBytes)
+			l.Agreement = max(l.Agreement, iterate.AgreementBytes(faces[i].FaceBytes))
 		}
 		out = append(out, l)
 	}

@@ -22,8 +22,10 @@ type peer struct {
 	ownPart   kernel.Layout
 	inside    kernel.Box // own box in the region
 	block     *problem.Discretization
+	plan      *plan
 	grids     *levels
-	measure   *kernel.Sweep
+	arrays    arrays
+	measure   *kernel.Sweep       // nil until the start of the time step is known
 	faces     []problem.Neighbour // of Channels, in the same order
 	exchanges []*exchange
 	step      step
@@ -33,6 +35,7 @@ type peer struct {
 	cur, next []float64    // of the own box: iterate k, and the one before
 	tau       [2][]float64 // right-hand side at the own points, of the newest two steps
 	spare     []float64
+	stepStart []float64 // of the region, dense: the start of the time step
 	captured  []float64 // of the current or agreed snapshot; may be cur
 }
 
@@ -44,21 +47,25 @@ func newPeer(c problem.Config) (problem.Peer, error) {
 	if err := (Method{}).Check(&c); err != nil {
 		return nil, err
 	}
-	if err := c.Problem.ValidateStatement(); err != nil {
-		return nil, err
-	}
-	w := &peer{
-		Coordination: iterate.Coordination{Config: problem.Coordination(&c), Tree: problem.TreeOf(c.Partition, c.Rank)},
-		config:       c, own: c.Partition.Box(c.Rank),
-	}
-	w.Source = w
-	w.Checks = iterate.NewCheckInterval(max(1, c.CheckEvery), 1, c.MaxSweeps)
 	g, err := newPlan(&c)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.makeGrids(g); err != nil {
+	w := &peer{
+		Coordination: iterate.Coordination{Config: problem.Coordination(&c), Tree: problem.TreeOf(c.Partition, c.Rank)},
+		config:       c, own: c.Partition.Box(c.Rank), plan: g, arrays: arrays{allocate: c.NewArray},
+	}
+	w.Source = w
+	w.EarlyStart = true
+	w.Checks = iterate.NewCheckInterval(max(1, c.CheckEvery), 1, c.MaxSweeps)
+	if err := w.place(); err != nil {
 		return nil, err
+	}
+	if w.Steps, err = c.TimeSteps(w.own); err != nil {
+		return nil, err
+	}
+	if w.Steps.Total > 0 {
+		w.stepStart, w.config.Initial = c.NewArray(w.layout.Points()), nil
 	}
 	w.makeExchanges(g)
 	w.work = c.NewArray(w.layout.Len())
@@ -69,39 +76,23 @@ func newPeer(c problem.Config) (problem.Peer, error) {
 	if c.MayDiverge() {
 		w.Best.Begin(w.ownPart.Points(), c.NewArray)
 	}
-	if err := w.reference(); err != nil {
+	if err := w.begin(); err != nil {
 		return nil, err
 	}
-	w.step.init(w)
-	w.Reference = w.squares()
-	if err := c.Problem.CheckReference(&w.Reference); err != nil {
-		return nil, err
-	}
-	w.Rule = iterate.NewTerminationRule(&w.Coordination)
 	return w, nil
 }
 
-// makeGrids evaluates the problem and makes the grids.
-func (w *peer) makeGrids(g *plan) error {
+// place computes the region.
+func (w *peer) place() error {
 	c := &w.config
-	p, err := g.part(w.own, 0)
+	p, err := w.plan.part(w.own, 0)
 	if err != nil {
 		return err
 	}
 	w.region, w.layout = p.box(), p.Layout
-	w.inside, w.ownCoarse = w.own.From(w.region.Lo), g.ownCoarse(w.own)
-	if w.ownPart, err = kernel.NewLayout(c.Problem.Dimension, w.own.Size()); err != nil {
-		return err
-	}
+	w.inside, w.ownCoarse = w.own.From(w.region.Lo), w.plan.ownCoarse(w.own)
 	w.block = &problem.Discretization{Box: w.region, Layout: w.layout, Executor: c.Executor, Allocate: c.Allocate}
-	if err := w.block.Build(c.Problem); err != nil {
-		return err
-	}
-	if w.measure, err = w.block.Sweep(1); err != nil { // the step is not used: it only measures
-		return err
-	}
-	w.grids, err = newLevels(g, w.own, w.block,
-		method.Options{Executor: c.Executor, Cycle: c.Method.Cycle, Allocate: c.NewArray})
+	w.ownPart, err = kernel.NewLayout(c.Problem.Dimension, w.own.Size())
 	return err
 }
 
@@ -115,12 +106,12 @@ func (w *peer) makeExchanges(g *plan) {
 		if q != c.Rank {
 			x := newExchange(g, c.Scheme.Between(c.Rank, q), c.Rank, q)
 			w.exchanges, w.Halos = append(w.exchanges, x), append(w.Halos, x.tau)
+			if w.Steps.Total > 0 && w.ChannelOf(q) == nil && !(x.ownLayers.Empty() && x.theirLayers.Empty()) {
+				w.AgreementOnly = append(w.AgreementOnly, &iterate.Channel{Rank: q})
+			}
 		}
 	}
 }
-
-// reference sets the working array to the reference vector.
-func (w *peer) reference() error { return w.block.FillReference(w.work) }
 
 // squares measures the squared residual of the working array.
 func (w *peer) squares() kernel.Sum {
@@ -130,6 +121,11 @@ func (w *peer) squares() kernel.Sum {
 
 // start computes iterate 0.
 func (w *peer) start() error {
+	if w.Steps.Total > 0 {
+		err := w.grids.startFrom(w.stepStart, w.block)
+		w.extract(w.cur)
+		return err
+	}
 	if err := w.grids.start(); err != nil {
 		return err
 	}
@@ -189,9 +185,12 @@ func (w *peer) Next(now time.Duration) iterate.Op {
 		if op, ok := w.Pending(); ok {
 			return op
 		}
+		if w.measure == nil {
+			return iterate.Op{Kind: iterate.OpWait} // for the start of the time step, which is sent reliably
+		}
 		if w.Rule.Over() {
 			w.step.stage = stageIdle
-			w.Coordination.Finish(w.dense, nil)
+			w.Coordination.Finish(w.dense, w.begin)
 			continue
 		}
 		if op, ok := w.step.next(now); ok {
@@ -214,7 +213,7 @@ func (w *peer) Next(now time.Duration) iterate.Op {
 			w.assembleCaptured()
 			w.step.beginCaptured()
 		case iterate.ActionDone:
-			w.Coordination.Finish(w.dense, nil)
+			w.Coordination.Finish(w.dense, w.begin)
 		default:
 			return w.wait(now)
 		}
@@ -269,16 +268,23 @@ func (w *peer) PackCaptured(i int, dst []byte) {
 	w.ownPart.Pack(dst, w.captured, w.faces[i].Layer(w.ownPart))
 }
 
-// Receive returns an error: messages of FAS are halos, and it sends no agreement messages of other kinds.
-func (w *peer) Receive(_ *iterate.Channel, m *iterate.Message) error {
+// Receive accepts the start of a time step. All other messages of the method are halos.
+func (w *peer) Receive(c *iterate.Channel, m *iterate.Message) error {
+	if m.Kind == iterate.MsgLayers {
+		return w.receiveLayers(c.Rank, m)
+	}
 	return fmt.Errorf("unexpected kind %d", m.Kind)
 }
 
-// Solution writes the agreed block after OpDone, and the newest complete iterate before (see iterate.Peer).
+// Solution writes the agreed block after OpDone, and the newest complete iterate before. For a nonstationary problem it
+// writes the end of the last complete step (see iterate.Peer).
 func (w *peer) Solution(dst []float64) {
-	if w.AnswersBest() {
+	switch {
+	case w.Steps.Total > 0:
+		copy(dst, w.Steps.Previous)
+	case w.AnswersBest():
 		copy(dst, w.Best.Values)
-	} else {
+	default:
 		w.dense(dst)
 	}
 	(-w.config.Units.Scale).Apply(dst)

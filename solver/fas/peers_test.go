@@ -1,6 +1,7 @@
 package fas
 
 import (
+	"cmp"
 	"math"
 	"testing"
 	"time"
@@ -20,7 +21,8 @@ type world struct {
 	loss      float64
 	slow      float64 // factor by which rank 0 is slower; 0: it is not
 	seed      uint64
-	tolerance float64 // 0: 1e-6
+	tolerance float64           // 0: 1e-6
+	most      iterate.Iteration // steps; 0: 120
 }
 
 // outcome holds the steps, the residual and the values of a run in virtual time.
@@ -35,7 +37,7 @@ func (s world) run(t require.TestingT, p *problem.Problem) outcome {
 	if s.scheme == nil {
 		s.scheme = iterate.Asynchronous()
 	}
-	c := problem.Config{Problem: p, Partition: part, Scheme: s.scheme, Tolerance: 1e-6, MaxSweeps: 120,
+	c := problem.Config{Problem: p, Partition: part, Scheme: s.scheme, Tolerance: 1e-6, MaxSweeps: cmp.Or(s.most, 120),
 		Method: problem.MethodConfig{Name: problem.FAS}, Repeat: time.Hour}
 	if s.tolerance > 0 {
 		c.Tolerance = s.tolerance
@@ -162,4 +164,27 @@ func TestLockstepHasTheSameBits(t *testing.T) {
 		}
 		solvertest.RequireSameBits(t, want, got)
 	}
+}
+
+// TestTheFirstStepsWaitForNoVerdict checks that peers far from each other relax while the residual of the starting vector is
+// still on its way.
+func TestTheFirstStepsWaitForNoVerdict(t *testing.T) {
+	p := hill(31)
+	part, err := problem.GridOf(p.N, [3]int{1, 1, 2})
+	require.NoError(t, err)
+	c := problem.Config{Problem: p, Partition: part, Scheme: iterate.Asynchronous(), Tolerance: 1e-6}
+	n, err := solvertest.NewNetwork(1, Method{}.New, solvertest.ConfigsFor(c))
+	require.NoError(t, err)
+	n.Segment, n.Jitter = 1<<30, time.Duration(20*p.Points())
+	n.PointTime = func(int, time.Duration) time.Duration { return 1 }
+	early := iterate.Iteration(0)
+	n.Observe = func() {
+		w := n.Peers[0].(*peer)
+		if math.IsNaN(w.Outcome().Residual) {
+			early = max(early, w.Iterate)
+		}
+	}
+	require.NoError(t, n.Run())
+	require.Positive(t, early)
+	require.Equal(t, iterate.Converged, n.Peers[0].Outcome().Reason)
 }

@@ -2,7 +2,6 @@ package fas
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -16,8 +15,7 @@ type plan struct {
 	hierarchy method.Hierarchy
 	partition problem.Partition
 	depth     int
-	single    bool     // right-hand sides travel as float32
-	factor    [][3]int // by level: spacing in units of the finest grid
+	single    bool // right-hand sides travel as float32
 }
 
 // leastPart holds, for each number of levels on the regions, the least length of a box in spacings of the replicated level,
@@ -27,17 +25,15 @@ var leastPart = [...]int{1, 2, 15}
 
 // newPlan returns the geometry of a run.
 func newPlan(c *problem.Config) (*plan, error) {
-	p := c.Problem
+	p := c.Problem.AtStep(min(1, c.Problem.Steps()))
 	g := &plan{hierarchy: method.NewHierarchy(p.Dimension, p.N, p.Strength()), partition: c.Partition}
-	g.single = c.Tolerance >= singleFrom
-	g.factor = [][3]int{{1, 1, 1}}
+	g.single = c.Tolerance >= singleFrom && p.Diffusion.Constant()
 	var err error
 	for l := range leastPart {
-		var f [3]int
-		if f, err = g.next(l); err != nil {
+		if err = g.mayReplicate(l+1, leastPart[l]); err != nil {
 			break
 		}
-		g.depth, g.factor = l+1, append(g.factor, f)
+		g.depth = l + 1
 	}
 	if g.depth == 0 {
 		return nil, err
@@ -45,44 +41,62 @@ func newPlan(c *problem.Config) (*plan, error) {
 	return g, nil
 }
 
-// next returns the spacing of level l+1, and an error if the level cannot be replicated. Each box needs a point of it; where
-// boxes are small, a level less on the regions costs less.
-func (g *plan) next(l int) (f [3]int, err error) {
-	h := &g.hierarchy
-	if l == h.Coarsest() || !h.Nested(l) {
-		return f, notHalved(h)
+// mayReplicate returns an error if level l cannot be replicated. Each box needs a point of it; where boxes are small, a
+// level less on the regions costs less.
+func (g *plan) mayReplicate(l, leastSpacings int) error {
+	if h := &g.hierarchy; l > h.Coarsest() {
+		return fmt.Errorf("fas: a grid of %v points is too small for a coarser one; use method %s", h.Grids[0],
+			problem.Schwarz)
 	}
-	for a := range f {
-		if f[a] = g.factor[l][a]; h.Grids[l][a] != h.Grids[l+1][a] {
-			f[a] *= 2
-		}
-		cuts := g.partition.Cuts[a]
+	for a := range 3 {
+		cuts, fine, coarse := g.partition.Cuts[a], g.intervals(0, a), g.intervals(l, a)
+		least := (leastSpacings*fine + coarse - 1) / coarse
 		for i := 1; i < len(cuts) && len(cuts) > 2; i++ {
-			if n, least := cuts[i]-cuts[i-1], leastPart[l]*f[a]; n < least {
-				return f, fmt.Errorf("fas: part %d of axis %d has %d points; the method needs %d: use fewer peers, or method %s",
+			if n := cuts[i] - cuts[i-1]; n < least {
+				return fmt.Errorf("fas: part %d of axis %d has %d points; the method needs %d: use fewer peers, or method %s",
 					i-1, a, n, least, problem.Schwarz)
 			}
 		}
 	}
-	return f, nil
+	return nil
 }
 
-// notHalved returns the error for a grid that cannot be halved once, with the nearest numbers of points that can be often.
-func notHalved(h *method.Hierarchy) error {
-	n := h.Grids[0][0]
-	for a := range h.Dim {
-		if m, next := h.Grids[0][a], h.Grids[min(1, h.Coarsest())][a]; m != next && m != 2*next+1 {
-			n = m
-			break
+// intervals returns the number of intervals of an axis on level l. The level divides the axis evenly; its points need not
+// lie on points of the finer one.
+func (g *plan) intervals(l, a int) int { return g.hierarchy.Grids[l][a] + 1 }
+
+// between returns the point of level l at or before point i of level l+1 along an axis, and the weight of the next one in
+// linear interpolation between the two.
+func (g *plan) between(l, a, i int) (low int, next float64) {
+	fine, coarse := g.intervals(l, a), g.intervals(l+1, a)
+	at := (i + 1) * fine
+	return at/coarse - 1, float64(at%coarse) / float64(coarse)
+}
+
+// nested reports whether the points of level l+1 are points of level l.
+func (g *plan) nested(l int) bool { return g.hierarchy.Nested(l) }
+
+// weighted is a point of an axis of the finest grid and its weight in a mean.
+type weighted struct {
+	at     int
+	weight float64
+}
+
+// finest returns the points of the finest grid whose mean is a value at point i of level l, along an axis.
+func (g *plan) finest(l, a, i int) (out []weighted) {
+	if l == 0 {
+		return []weighted{{i, 1}}
+	}
+	low, next := g.between(l-1, a, i)
+	for side, weight := range [2]float64{1 - next, next} {
+		if weight == 0 {
+			continue
+		}
+		for _, q := range g.finest(l-1, a, low+side) {
+			out = append(out, weighted{q.at, q.weight * weight})
 		}
 	}
-	above := max(3, 1<<bits.Len(uint(n))-1)
-	fit := fmt.Sprint(above)
-	if below := above / 2; below >= 3 {
-		fit = fmt.Sprintf("%d or %d", below, above)
-	}
-	return fmt.Errorf("fas: %d points an axis cannot be halved: use %s points (--n), or another number one less than a "+
-		"multiple of 8, or method %s", n, fit, problem.Schwarz)
+	return out
 }
 
 // part is the part of a level on a region. Its layout includes the ring: the points around the region whose values come
@@ -101,29 +115,32 @@ func (p *part) box() problem.Box {
 	return b
 }
 
-// ring returns the planes, in indices of the finest grid that begin at 1, on which the ring of a box lies: points of
-// the replicated level at least two of its spacings away from the box, or the boundary.
-func (g *plan) ring(own problem.Box) (low, high [3]int) {
+// ring returns the planes of level l, in indices that begin at 1, on which the ring of a box lies: on the replicated level
+// at least two spacings away from the box, or the boundary, on a finer one at the same place or next to it outside.
+func (g *plan) ring(own problem.Box, l int) (low, high [3]int) {
 	high = [3]int{2, 2, 2}
 	for a := range g.hierarchy.Dim {
-		f, n := g.factor[g.depth][a], g.hierarchy.Grids[0][a]
-		low[a] = max(0, own.Lo[a]+1-2*f) / f * f
-		high[a] = min(n+1, (own.Hi[a]+3*f-1)/f*f)
+		fine, coarse := g.intervals(0, a), g.intervals(g.depth, a)
+		low[a] = max(0, (own.Lo[a]+1)*coarse/fine-2)
+		high[a] = min(coarse, (own.Hi[a]*coarse+fine-1)/fine+2)
+		for k := g.depth - 1; k >= l; k-- {
+			fine, coarse = g.intervals(k, a), g.intervals(k+1, a)
+			low[a], high[a] = low[a]*fine/coarse, (high[a]*fine+coarse-1)/coarse
+		}
 	}
 	return low, high
 }
 
 // part returns the part of level l, at most depth, on the region of a box.
 func (g *plan) part(own problem.Box, l int) (p part, err error) {
-	low, high := g.ring(own)
+	first, last := g.ring(own, l)
 	p.Global = g.hierarchy.Grids[l]
 	var n [3]int
 	for a := range 3 {
-		first, last := low[a]/g.factor[l][a], high[a]/g.factor[l][a]
-		p.Lo[a] = max(first-1, 0)
-		end := min(last, p.Global[a])
+		p.Lo[a] = max(first[a]-1, 0)
+		end := min(last[a], p.Global[a])
 		n[a] = end - p.Lo[a]
-		p.inner.Lo[a], p.inner.Hi[a] = first-p.Lo[a], min(last-1, p.Global[a])-p.Lo[a]
+		p.inner.Lo[a], p.inner.Hi[a] = first[a]-p.Lo[a], min(last[a]-1, p.Global[a])-p.Lo[a]
 	}
 	p.Layout, err = kernel.NewLayout(g.hierarchy.Dim, n)
 	return p, err
@@ -131,8 +148,9 @@ func (g *plan) part(own problem.Box, l int) (p part, err error) {
 
 // ownCoarse returns the points of the replicated level that lie in a box, in indices of that level.
 func (g *plan) ownCoarse(own problem.Box) (b problem.Box) {
-	for a, f := range g.factor[g.depth] {
-		b.Lo[a], b.Hi[a] = (own.Lo[a]+f)/f-1, own.Hi[a]/f
+	for a := range 3 {
+		fine, coarse := g.intervals(0, a), g.intervals(g.depth, a)
+		b.Lo[a], b.Hi[a] = own.Lo[a]*coarse/fine, own.Hi[a]*coarse/fine
 	}
 	return b
 }

@@ -11,12 +11,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyRun draws a problem on a grid that halves, and a partition into boxes that are large enough.
+// anyRun draws a problem and a partition into boxes that are large enough.
 func anyRun(t *rapid.T) problem.Config {
 	dim := rapid.IntRange(1, 3).Draw(t, "dimension")
 	n := [3]int{1, 1, 1}
 	for a := range dim {
-		n[a] = rapid.SampledFrom([][]int{{7, 31, 63, 95}, {7, 15, 31, 23}, {7, 15}}[dim-1]).Draw(t, "n")
+		n[a] = rapid.SampledFrom([][]int{{7, 31, 63, 95, 40, 100}, {7, 15, 31, 23, 20, 33}, {7, 15, 12}}[dim-1]).Draw(t, "n")
 	}
 	p := solvertest.AnyProblemOf(t, dim, n)
 	var part problem.Partition

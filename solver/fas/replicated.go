@@ -1,6 +1,8 @@
 package fas
 
 import (
+	"math"
+
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/method"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -14,6 +16,7 @@ type replicated struct {
 	values  []float64 // padded
 	source  []float64
 	solver  *method.Multigrid
+	sweep   *kernel.Sweep // measures; nil if A is symmetric
 }
 
 // init makes the level of a plan.
@@ -31,7 +34,7 @@ func (r *replicated) init(g *plan, block *problem.Discretization, o method.Optio
 	if p.Upper != nil {
 		upper = o.Allocate(points)
 	}
-	if err := sample(p, g.factor[k], problem.Box{Hi: n}, r.source, lower, upper); err != nil {
+	if err := g.sample(p, k, problem.Box{Hi: n}, r.source, lower, upper); err != nil {
 		return err
 	}
 	s := block.System()
@@ -40,7 +43,7 @@ func (r *replicated) init(g *plan, block *problem.Discretization, o method.Optio
 		s.Upper = kernel.Field{Array: upper}
 	}
 	for a := range h.Dim {
-		f := float64(g.factor[k][a])
+		f := float64(g.intervals(0, a)) / float64(g.intervals(k, a))
 		s.Strength[a] /= f * f
 	}
 	whole := problem.Box{Hi: p.N}
@@ -60,13 +63,17 @@ func (r *replicated) init(g *plan, block *problem.Discretization, o method.Optio
 	s.Fields = func(n [3]int, source, lower, upper []float64) error {
 		return p.CoarseFieldsIn(n, problem.Box{Hi: n}, source, lower, upper)
 	}
-	r.solver, err = method.NewMultigrid(s, o)
+	if r.solver, err = method.NewMultigrid(s, o); err == nil && !s.Symmetric {
+		r.sweep, err = kernel.New(kernel.Config{
+			Layout: s.Layout, Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper, Step: 1,
+		})
+	}
 	return err
 }
 
 // start solves the problem of this level itself, without a message.
 func (r *replicated) start() error {
-	if err := r.problem.CoarseBoundary(r.layout.N, r.layout, r.values); err != nil {
+	if err := r.setBoundary(); err != nil {
 		return err
 	}
 	r.solver.Start(r.values)
@@ -79,9 +86,16 @@ func (r *replicated) start() error {
 // startCycles is the number of cycles of the start on the replicated level.
 const startCycles = 2
 
-// cycle executes a cycle. The right-hand side may have changed since the last one.
+// cycle executes a cycle. The right-hand side may have changed since the last one. Where A is symmetric, the energy decides
+// whether the cycle is accepted, else the residual.
 func (r *replicated) cycle() {
-	r.solver.Changed()
+	if r.sweep == nil {
+		r.solver.Changed()
+	} else {
+		var n kernel.Norm
+		r.sweep.Residual(&n, r.values, r.layout.Interior())
+		r.solver.Begin(math.Sqrt(n.Squares.Float64()))
+	}
 	r.solver.Cycle(r.values)
 }
 

@@ -114,6 +114,9 @@ func (p *step) points() int {
 	g := p.w.grids
 	switch p.stage {
 	case stageStart:
+		if p.w.Steps.Total > 0 {
+			return p.w.layout.Points()
+		}
 		return g.startWork()
 	case stageDown:
 		return g.downWork()
@@ -146,9 +149,9 @@ func (w *peer) Relax(op iterate.Op) {
 		}
 		w.Rule.Measured(&sum) // may end the run
 	case stageDown:
-		age := w.readRings()
+		age, silent := w.readRings()
 		w.grids.phaseDown()
-		p.rests = w.guard.observe(w.grids.residual(w.inside), age)
+		p.rests = w.guard.observe(w.grids.residual(w.inside), age, silent)
 		w.keepTau(w.Iterate)
 		w.Spent += float64(p.points()) / own
 		p.stage, p.at = stageTau, 0
@@ -156,6 +159,7 @@ func (w *peer) Relax(op iterate.Op) {
 		if w.readTaus(); p.rests {
 			w.grids.relaxOnly()
 		} else {
+			w.grids.theta = w.guard.factor()
 			w.grids.phaseUp()
 		}
 		w.Spent += float64(p.points()) / own

@@ -18,6 +18,7 @@ type Coordination struct {
 	Halos         []*Channel // channels with a halo session; may equal Channels
 	Tree          Tree
 	Checks        CheckInterval
+	EarlyStart    bool          // out of lockstep, relaxation begins before the starting vector is measured
 	Now           time.Duration // since the start of the run, as passed by the caller last
 	Rule          TerminationRule
 	Steps         TimeSteps

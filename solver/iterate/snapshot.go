@@ -18,7 +18,8 @@ import (
 // s has begun (Chandy and Lamport, 1985).
 //
 // Snapshot 0 captures the starting vector. No peer relaxes before its verdict, so every peer has received
-// a first halo from each neighbour, and a solved problem needs no sweep.
+// a first halo from each neighbour, and a solved problem needs no sweep. Peers with EarlyStart relax, since they need no
+// halo: the first captured halos may take many round trips.
 type snapshotRule struct {
 	verdicts
 	number           uint64 // of the newest snapshot
@@ -60,6 +61,7 @@ func (e *snapshotRule) Next() Action {
 	}
 	if !e.begun {
 		e.begun = true
+		e.scheduler.begunAt = e.p.Now
 		for i, c := range e.p.Channels {
 			e.arrived[i] = e.arrived[i] || c.Opened
 		}
@@ -74,7 +76,11 @@ func (e *snapshotRule) Next() Action {
 	case e.active && !e.sums.ownAdded && !slices.Contains(e.arrived, false):
 		e.measuresCaptured = true
 		return ActionMeasureCaptured
-	case e.number == 0 && e.active, e.madeLastSweep(), e.diverges:
+	case e.madeLastSweep(), e.diverges:
+		return ActionWait
+	case e.number == 0 && e.active && e.p.EarlyStart:
+		return ActionSweep
+	case e.number == 0 && e.active:
 		return ActionWait
 	case e.p.Iterate >= e.measureAt:
 		return ActionSweepMeasure
@@ -226,7 +232,11 @@ func (e *snapshotRule) verdict(m *Message) {
 	case e.number == 0:
 		e.planMeasurement()
 		e.report()
-		e.scheduler.exact.record(e.p.Now, level, 0)
+		at := e.p.Now
+		if e.p.EarlyStart {
+			at = e.scheduler.begunAt
+		}
+		e.scheduler.exact.record(at, level, 0)
 	case e.p.Tree.Parent < 0:
 		e.scheduler.rejected(e.p.Now, level, e.sums.void)
 	}

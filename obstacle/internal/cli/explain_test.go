@@ -82,7 +82,7 @@ func TestExplainText(t *testing.T) {
 	for _, want := range []string{
 		"u ≥ φ, u_t − Δu ≥ f, complementary", "0 < x < 1", "0.2 - 8*((x - 0.3 - 0.4*t)^2)",
 		"31 interior points, spacing 0.03125: 31 unknowns", "finite differences on 3 points",
-		"10 steps of implicit Euler", "method       schwarz with multigrid: scheme async", "not richardson: about", "async: --scheme",
+		"10 steps of implicit Euler", "method       fas: scheme async", "not richardson: about", "async: --scheme",
 		"2 peers of 1 thread, each a process: --peers", "2 parts, the largest of 16 points", "kernel", "recovery     step: a lost peer is replaced",
 		"to solve     obstacle solve " + name + " --n 31 --peers 2 --scheme async",
 	} {

@@ -52,7 +52,7 @@ func TestMistakes(t *testing.T) {
 		"solve membrane --in-process=maybe":                                 `--in-process "maybe": want true or false`,
 		"solve membrane --scheme asynch":                                    `--scheme "asynch" (did you mean "async"?)`,
 		"solve membrane --method multigird":                                 `--method "multigird" (did you mean "multigrid"?)`,
-		"solve membrane --method fas":                                       "64 points an axis cannot be halved: use 63 or 127 points (--n)",
+		"solve membrane --method fas --n 2":                                 "a grid of [2 2 2] points is too small for a coarser one; use method schwarz",
 		"solve membrane --method jacobi":                                    `--method "jacobi" (did you mean "richardson"?)`,
 		"solve membrane --method MG":                                        `--method "MG" (did you mean "multigrid"?)`,
 		"solve membrane --method gauss-seidel":                              `--method "gauss-seidel" (did you mean "sor"?)`,
