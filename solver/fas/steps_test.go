@@ -3,7 +3,7 @@ package fas
 import (
 	"testing"
 
-	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
+	"github.com/p2pdc/p2pdc/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/multilevel"
 	"github.com/p2pdc/p2pdc/solver/problem"
