@@ -148,6 +148,7 @@ func TestInsiderCostsItself(t *testing.T) {
 		{"length", 0, []string{"--method", "sor"}},
 		{"short", 0, []string{"--method", "sor"}},
 		{"halo", 1e300, []string{"--scheme", "sync"}},
+		{"halo", 1e300, []string{"--method", "sor"}},
 	}) {
 		t.Run(fmt.Sprint(c.in, " ", c.value, " ", c.args), func(t *testing.T) {
 			t.Parallel()

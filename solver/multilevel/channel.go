@@ -34,7 +34,8 @@ type channel struct {
 	read [payloadKinds]uint64
 	slot [payloadKinds][2]arrival
 
-	screen kernel.Screen // of values that the neighbour sends; bounds may be infinite
+	screen kernel.Screen // of what the neighbour sends; bounds may be infinite, and flags are packed into numbers
+	ghosts kernel.Screen // of its ghost values, on all grids
 }
 
 // arrival is a received message. data aliases the shell's buffer, or memory if the message came in pieces.
@@ -137,6 +138,9 @@ func (w *channel) check(kind payloadKind, data []byte) error {
 			err = w.screen.CheckSum(iterate.ReadFloat(data))
 		}
 		return err
+	}
+	if kind == payloadGhosts {
+		return w.ghosts.Check(data)
 	}
 	return w.screen.Check(data)
 }

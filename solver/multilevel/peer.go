@@ -36,6 +36,10 @@ type peer struct {
 	done         bool
 }
 
+// derivedFactor is the factor by which ghost values of coarse grids, such as residuals and corrections, may exceed the largest iterate:
+// coefficients over the squares of spacings.
+const derivedFactor = 1e30
+
 // newPeer creates a peer and allocates all its arrays.
 func newPeer(c problem.Config) (*peer, error) {
 	if err := c.Prepare(); err != nil {
@@ -49,7 +53,9 @@ func newPeer(c problem.Config) (*peer, error) {
 	g.runPieceFunc = g.runPiece
 	links := linksOf(&c, c.Rank)
 	for i, n := range c.Partition.Neighbours(c.Rank) {
-		g.channels = append(g.channels, &channel{to: n, link: links[i], screen: kernel.Screen{Infinite: true, Most: c.Largest()}})
+		g.channels = append(g.channels, &channel{
+			to: n, link: links[i], screen: kernel.Screen{Infinite: true, Most: c.Largest()}, ghosts: kernel.Screen{Most: derivedFactor * c.Largest()},
+		})
 	}
 	g.allReduce.init(g)
 	if g.steps, err = c.TimeSteps(g.box); err != nil {

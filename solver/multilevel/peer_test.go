@@ -2,6 +2,7 @@ package multilevel
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"testing"
@@ -71,17 +72,24 @@ func TestMethodRejectsInvalidConfig(t *testing.T) {
 	}
 }
 
-// Values that are not a number are refused.
-func TestHaloRefusesNaN(t *testing.T) {
+// Ghost values that are not a number, or that no peer of a bounded problem has, are refused.
+func TestHaloRefusesImpossibleValues(t *testing.T) {
 	p := solvertest.Membrane([3]int{5, 4, 3}, 3)
-	g, err := newPeerOf(problem.Config{
-		Problem: p, Partition: solvertest.SlabsOf(t, p, 2), Scheme: iterate.Synchronous(),
-		Method: problem.MethodConfig{Name: problem.SOR}, Tolerance: 1e-6,
-	})
-	require.NoError(t, err)
-	l := g.Links()[0]
-	require.ErrorIs(t, g.Halo(0, l.Rank, 0, 0, bytes.Repeat([]byte{0xff}, l.Slots[0])), kernel.ErrNotFinite)
-	require.NoError(t, g.Halo(0, l.Rank, 0, 0, make([]byte, l.Slots[0])))
+	for _, name := range []string{problem.SOR, problem.Multigrid} {
+		g, err := newPeerOf(problem.Config{
+			Problem: p, Partition: solvertest.SlabsOf(t, p, 2), Scheme: iterate.Synchronous(),
+			Method: problem.MethodConfig{Name: name}, Tolerance: 1e-6,
+		})
+		require.NoError(t, err)
+		l := g.Links()[0]
+		halo := func(v float64) error {
+			return g.Halo(0, l.Rank, 0, 0, bytes.Repeat(binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)), l.Slots[0]/8))
+		}
+		require.ErrorIs(t, halo(math.NaN()), kernel.ErrNotFinite)
+		require.ErrorIs(t, halo(math.Inf(1)), kernel.ErrNotFinite)
+		require.ErrorIs(t, halo(-1e300), kernel.ErrTooLarge)
+		require.NoError(t, halo(1e99))
+	}
 }
 
 // FuzzHalo checks that arbitrary bytes from the network do not cause a panic.
