@@ -58,7 +58,7 @@ func (r *run) beginRelaxation() {
 // limitTime bounds the time to relax. The peers observe MaxTime themselves; the limit is for a peer that does not.
 func (r *run) limitTime() {
 	if r.MaxTime > 0 {
-		r.timeTicks = r.ticks(r.MaxTime - r.now + r.stopTimeout())
+		r.timeTicks = r.ticks(r.MaxTime - r.now + StopTime)
 	}
 }
 

@@ -110,6 +110,7 @@ func (r *run) check(t *tick) {
 	if r.timeTicks--; r.timeTicks == 0 {
 		r.stop()
 	}
+	r.checkStop()
 	if r.checkSilence(); r.ticksLeft == 1 {
 		r.failOverdue()
 		r.ended = true
@@ -174,6 +175,9 @@ func (r *run) handle(o event) {
 		return
 	}
 	m.quietTicks = 0
+	if b, is := o.message.(rendezvous.Beat); !is || b.Relaxed > m.relaxed {
+		m.stillTicks = 0
+	}
 	switch {
 	case o.exited:
 		// Messages that it sent before its end may still be unread; the end of its connection follows them.
@@ -387,6 +391,7 @@ func (r *run) stop() {
 	}
 	r.info("stopping")
 	for _, m := range r.members {
+		m.stillTicks = 0
 		if !m.done() {
 			r.send(m, rendezvous.Stop{})
 		}
@@ -396,6 +401,20 @@ func (r *run) stop() {
 
 // stopTimeout bounds the time in which the peers agree on an early end and send their blocks.
 func (r *run) stopTimeout() time.Duration { return 3*r.PeerTimeout + StopTime }
+
+// checkStop looks, at every tick after a request to stop, for a peer that neither relaxes nor sends anything but signs of life, as one
+// whose relaxation does not return: the others do not wait for it for the whole of stopTimeout.
+func (r *run) checkStop() {
+	if !r.stopping || r.failure != nil || r.early() {
+		return
+	}
+	limit := r.PeerTimeout + StopTime
+	for _, m := range r.members {
+		if m.stillTicks++; m.stillTicks > r.ticks(limit) && !m.done() && !m.blocked && m.conn != 0 {
+			r.fail(failure{reported, m.rank, fmt.Sprintf("%s has not relaxed for %v, and does not end", m, limit)})
+		}
+	}
+}
 
 func (r *run) failOverdue() {
 	for _, m := range r.members {

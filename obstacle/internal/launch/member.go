@@ -68,6 +68,7 @@ type member struct {
 	holding    *buddy.Holding
 	steps      []int               // of whose ends it had its block when it returned
 	quietTicks int                 // ticks since its last message
+	stillTicks int                 // ticks since it has relaxed or sent anything but a Beat, after a request to stop
 	severed    *rendezvous.Severed // as in its last Beat; nil: it exchanges values with all its neighbours
 	result     *rendezvous.Result
 	received   int64  // bytes of its block

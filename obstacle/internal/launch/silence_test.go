@@ -234,3 +234,39 @@ func TestSeveredPeersAreNamed(t *testing.T) {
 	require.Contains(t, beat(0, nil), "again")
 	require.Empty(t, s.Status.State().Severed[0])
 }
+
+// After a request to stop, a peer that only gives signs of life ends the run. One that relaxes, sends its block or has no room to, does not.
+func TestPeerThatDoesNotStop(t *testing.T) {
+	alive := func(int) event { return event{message: rendezvous.Beat{Relaxed: 7}} }
+	for name, c := range map[string]struct {
+		sends func(tick int) event
+		full  bool // its connection is not read
+		want  string
+	}{
+		"signs of life": {alive, false, "peer 0 (pid 0 on ) has not relaxed for 6s, and does not end"},
+		"no room":       {alive, true, ""},
+		"block":         {func(int) event { return event{bytes: 1} }, false, ""},
+		"relaxes":       {func(i int) event { return event{message: rendezvous.Beat{Relaxed: uint64(8 + i)}} }, false, ""},
+	} {
+		r := watched(time.Second, 2)
+		a, b := r.members[0], r.members[1]
+		a.conn, b.conn, b.result = 1, 2, &rendezvous.Result{Reason: Interrupted}
+		ticks := func(n int) {
+			for i := range n {
+				require.Nil(t, r.failure, name)
+				o := c.sends(i)
+				o.of, a.blocked = a, c.full
+				r.handle(o)
+				r.checkStop()
+			}
+		}
+		ticks(3 * r.ticks(time.Second+StopTime)) // before the request a peer may compute for as long as it likes
+		r.stop()
+		ticks(r.ticks(time.Second+StopTime) + 1)
+		if c.want == "" {
+			require.Nil(t, r.failure, name)
+		} else {
+			require.Equal(t, c.want, r.failure.text, name)
+		}
+	}
+}
