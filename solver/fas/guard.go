@@ -8,7 +8,8 @@ import (
 
 // guard damps, and then suspends, the corrections of the coarse grids at a peer whose residual does not fall. Each time
 // the factor of the corrections is halved, maxHalvings times; after that, the peer relaxes only, twice as long each time and
-// in the end for good. Relaxation alone converges for every M-matrix, with values of any age, so every run ends.
+// in the end for good. A residual that grows suspends corrections at once. Relaxation alone converges for every M-matrix,
+// with values of any age, so every run ends.
 //
 // The residual is that of the own box after the first relaxation of a step. It falls between two arrivals and jumps at an
 // arrival, so only the largest values of windows are compared. A window lasts several times as long as values travel, and
@@ -64,9 +65,11 @@ func (g *guard) observe(size float64, age, silent int) bool {
 	if !grown && !stalled {
 		return false
 	}
-	if g.previous = 0; g.halvings < maxHalvings && kernel.Finite(size) {
+	damped := g.halvings < maxHalvings
+	if g.previous = 0; damped {
 		g.halvings++
-		g.limit = max(g.limit, 2*size)
+	}
+	if damped && !grown {
 		return false
 	}
 	g.trips++

@@ -50,7 +50,8 @@ func TestGuard(t *testing.T) {
 
 	grows := func(k int) float64 { return math.Pow(2, float64(k)) }
 	o = observe(grows, 100, 0, 20)
-	require.Equal(t, []float64{.5, .25, .125}, o.factors, "beyond ten times the first residual it waits for no window")
-	require.Equal(t, 10, o.without[0])
+	require.Equal(t, 4, o.without[0], "beyond ten times the first residual it waits for no window")
+	require.Equal(t, []float64{.5, .25}, o.factors)
+	require.Len(t, o.without, 16, "nor for further halvings")
 	require.Equal(t, 1, observe(func(k int) float64 { return []float64{1, math.NaN()}[min(k, 1)] }, 0, 0, 3).without[0])
 }
