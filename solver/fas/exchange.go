@@ -91,7 +91,7 @@ func (w *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, d
 	if err := all[kind].Store(tag/uint32(len(all)), s, w.Steps.Parity); err != nil || kind != kindTau {
 		return err
 	}
-	return w.grids.plan.checkTau(iterate.Contiguous(data, &x.values))
+	return w.plan.checkTau(iterate.Contiguous(data, &x.values))
 }
 
 // sendOp returns the operation that sends values of a kind with a label.
@@ -146,7 +146,7 @@ func (w *peer) Pack(op iterate.Op, dst []byte) {
 	}
 	label := iterate.LabelIterate(op.Label)
 	if op.Tag%uint32(len(x.channels())) == kindTau {
-		w.grids.plan.putTau(dst, w.tau[label%2])
+		w.plan.putTau(dst, w.tau[label%2])
 		return
 	}
 	values := w.cur
@@ -203,7 +203,7 @@ func (w *peer) readTaus() {
 		data := iterate.Contiguous(s.Data, &x.values)
 		e := int(tauExponent(data))
 		data = data[tauHeader:]
-		r.eachRow(x.coarse, func(row []float64) { w.grids.plan.readTau(row, &data, e) })
+		r.eachRow(x.coarse, func(row []float64) { w.plan.readTau(row, &data, e) })
 	}
 }
 
