@@ -26,20 +26,20 @@ type guard struct {
 }
 
 const (
-	guardWindow     = 8  // least length of a window in steps
-	maxWindow       = 64 // largest; values of a slow peer seem the older the longer the run lasts
-	agesPerWindow   = 4
-	windowReduction = 0.9   // by which the peak must fall from window to window
-	guardGrowth     = 10    // largest factor between the first residual and any other
-	negligible      = 1e-10 // fraction of the largest residual below which rounding prevails
-	maxHalvings     = 3
-	firstRest       = 8
-	maxTrips        = 6
+	guardWindow      = 8  // least length of a window in steps
+	maxWindow        = 64 // largest
+	travelsPerWindow = 4
+	windowReduction  = 0.9   // by which the peak must fall from window to window
+	guardGrowth      = 10    // largest factor between the first residual and any other
+	negligible       = 1e-10 // fraction of the largest residual below which rounding prevails
+	maxHalvings      = 3
+	firstRest        = 8
+	maxTrips         = 6
 )
 
-// observe records the residual of a step, which read values up to age steps old. Since silent steps a neighbour has not
+// observe records the residual of a step. Values travel for as many steps as given, and since silent steps a neighbour has not
 // sent any. It reports whether the step must do without corrections.
-func (g *guard) observe(size float64, age, silent int) bool {
+func (g *guard) observe(size float64, travel, silent int) bool {
 	if g.trips > maxTrips {
 		return true
 	}
@@ -56,7 +56,7 @@ func (g *guard) observe(size float64, age, silent int) bool {
 	}
 	g.peak = max(g.peak, size)
 	g.steps++
-	if !grown && (g.steps < max(guardWindow, min(maxWindow, agesPerWindow*age)) || silent >= g.steps) {
+	if !grown && (g.steps < max(guardWindow, min(maxWindow, travelsPerWindow*travel)) || silent >= g.steps) {
 		return false
 	}
 	stalled := g.previous > 0 && !(g.peak <= windowReduction*g.previous) && !(g.peak <= negligible*g.largest)
