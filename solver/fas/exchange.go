@@ -29,6 +29,7 @@ type exchange struct {
 	older     bool                 // repeat the older values next
 	news      iterate.Iteration    // least label of a ring that has not been read
 	readAt    iterate.Iteration    // step that read the last ring
+	travel    iterate.Iteration    // steps from the start until the first one was read
 	has       [kinds]bool          // values were sent
 	values    []byte               // memory for values that arrive in pieces
 
@@ -91,7 +92,7 @@ func (w *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, d
 	if err := all[kind].Store(tag/uint32(len(all)), s, w.Steps.Parity); err != nil || kind != kindTau {
 		return err
 	}
-	return w.grids.plan.checkTau(iterate.Contiguous(data, &x.values))
+	return w.plan.checkTau(iterate.Contiguous(data, &x.values))
 }
 
 // sendOp returns the operation that sends values of a kind with a label.
@@ -146,7 +147,7 @@ func (w *peer) Pack(op iterate.Op, dst []byte) {
 	}
 	label := iterate.LabelIterate(op.Label)
 	if op.Tag%uint32(len(x.channels())) == kindTau {
-		w.grids.plan.putTau(dst, w.tau[label%2])
+		w.plan.putTau(dst, w.tau[label%2])
 		return
 	}
 	values := w.cur
@@ -160,20 +161,26 @@ func (w *peer) Pack(op iterate.Op, dst []byte) {
 }
 
 // readRings copies new values of the ring to level 0. Older values have been corrected since they were read, and are kept.
-// It returns by how many steps the oldest are behind, and for how many steps some peer has sent none.
-func (w *peer) readRings() (age, silent int) {
+// It returns for how many steps the first values of the farthest peer travelled, and for how many some peer has sent none.
+// Later values of a peer that is slower lag behind more and more and tell nothing about the way.
+func (w *peer) readRings() (travel, silent int) {
 	for _, x := range w.exchanges {
 		if x.ring == nil {
 			continue
 		}
 		if s := x.ring.Pick(w.Iterate); s != nil && s.Label >= x.news {
 			w.unpackRing(x, w.grids.grids[0].Values, false)
+			if x.news == 0 {
+				x.travel = w.Iterate - s.Label
+			}
 			x.news, x.readAt = s.Label+1, w.Iterate
 		}
-		silent = max(silent, int(w.Iterate-x.readAt))
-		age = max(age, int(w.Iterate)+1-int(max(x.news, 1)))
+		if silent = max(silent, int(w.Iterate-x.readAt)); x.news == 0 {
+			x.travel = w.Iterate
+		}
+		travel = max(travel, int(x.travel))
 	}
-	return age, silent
+	return travel, silent
 }
 
 // unpackRing copies the newest values of a peer to dst, an array of level 0: those of its ring, or those behind the
@@ -203,7 +210,7 @@ func (w *peer) readTaus() {
 		data := iterate.Contiguous(s.Data, &x.values)
 		e := int(tauExponent(data))
 		data = data[tauHeader:]
-		r.eachRow(x.coarse, func(row []float64) { w.grids.plan.readTau(row, &data, e) })
+		r.eachRow(x.coarse, func(row []float64) { w.plan.readTau(row, &data, e) })
 	}
 }
 

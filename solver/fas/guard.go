@@ -8,7 +8,8 @@ import (
 
 // guard damps, and then suspends, the corrections of the coarse grids at a peer whose residual does not fall. Each time
 // the factor of the corrections is halved, maxHalvings times; after that, the peer relaxes only, twice as long each time and
-// in the end for good. Relaxation alone converges for every M-matrix, with values of any age, so every run ends.
+// in the end for good. A residual that grows suspends corrections at once. Relaxation alone converges for every M-matrix,
+// with values of any age, so every run ends.
 //
 // The residual is that of the own box after the first relaxation of a step. It falls between two arrivals and jumps at an
 // arrival, so only the largest values of windows are compared. A window lasts several times as long as values travel, and
@@ -25,20 +26,20 @@ type guard struct {
 }
 
 const (
-	guardWindow     = 8  // least length of a window in steps
-	maxWindow       = 64 // largest; values of a slow peer seem the older the longer the run lasts
-	agesPerWindow   = 4
-	windowReduction = 0.9   // by which the peak must fall from window to window
-	guardGrowth     = 10    // largest factor between the first residual and any other
-	negligible      = 1e-10 // fraction of the largest residual below which rounding prevails
-	maxHalvings     = 3
-	firstRest       = 8
-	maxTrips        = 6
+	guardWindow      = 8  // least length of a window in steps
+	maxWindow        = 64 // largest
+	travelsPerWindow = 4
+	windowReduction  = 0.9   // by which the peak must fall from window to window
+	guardGrowth      = 10    // largest factor between the first residual and any other
+	negligible       = 1e-10 // fraction of the largest residual below which rounding prevails
+	maxHalvings      = 3
+	firstRest        = 8
+	maxTrips         = 6
 )
 
-// observe records the residual of a step, which read values up to age steps old. Since silent steps a neighbour has not
+// observe records the residual of a step. Values travel for as many steps as given, and since silent steps a neighbour has not
 // sent any. It reports whether the step must do without corrections.
-func (g *guard) observe(size float64, age, silent int) bool {
+func (g *guard) observe(size float64, travel, silent int) bool {
 	if g.trips > maxTrips {
 		return true
 	}
@@ -55,7 +56,7 @@ func (g *guard) observe(size float64, age, silent int) bool {
 	}
 	g.peak = max(g.peak, size)
 	g.steps++
-	if !grown && (g.steps < max(guardWindow, min(maxWindow, agesPerWindow*age)) || silent >= g.steps) {
+	if !grown && (g.steps < max(guardWindow, min(maxWindow, travelsPerWindow*travel)) || silent >= g.steps) {
 		return false
 	}
 	stalled := g.previous > 0 && !(g.peak <= windowReduction*g.previous) && !(g.peak <= negligible*g.largest)
@@ -64,9 +65,11 @@ func (g *guard) observe(size float64, age, silent int) bool {
 	if !grown && !stalled {
 		return false
 	}
-	if g.previous = 0; g.halvings < maxHalvings && kernel.Finite(size) {
+	damped := g.halvings < maxHalvings
+	if g.previous = 0; damped {
 		g.halvings++
-		g.limit = max(g.limit, 2*size)
+	}
+	if damped && !grown {
 		return false
 	}
 	g.trips++

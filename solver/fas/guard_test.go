@@ -13,10 +13,10 @@ type observed struct {
 	factors []float64
 }
 
-func observe(residual func(k int) float64, age, silent, steps int) (out observed) {
+func observe(residual func(k int) float64, travel, silent, steps int) (out observed) {
 	var g guard
 	for k := range steps {
-		if g.observe(residual(k), age, silent) {
+		if g.observe(residual(k), travel, silent) {
 			out.without = append(out.without, k)
 		}
 		if f := g.factor(); f < 1 && (len(out.factors) == 0 || out.factors[len(out.factors)-1] != f) {
@@ -46,11 +46,12 @@ func TestGuard(t *testing.T) {
 	require.Equal(t, first-1+firstRest+2*guardWindow-1, o.without[firstRest])
 	last := firstRest << maxTrips
 	require.Equal(t, 1<<12-1-last, o.without[len(o.without)-1-last], "in the end for good")
-	require.Less(t, observe(still, 1<<40, 0, 1000).without[0], 8*maxWindow, "values of a peer that has ended grow older for ever")
+	require.Less(t, observe(still, 1<<40, 0, 1000).without[0], 8*maxWindow)
 
 	grows := func(k int) float64 { return math.Pow(2, float64(k)) }
 	o = observe(grows, 100, 0, 20)
-	require.Equal(t, []float64{.5, .25, .125}, o.factors, "beyond ten times the first residual it waits for no window")
-	require.Equal(t, 10, o.without[0])
+	require.Equal(t, 4, o.without[0], "beyond ten times the first residual it waits for no window")
+	require.Equal(t, []float64{.5, .25}, o.factors)
+	require.Len(t, o.without, 16, "nor for further halvings")
 	require.Equal(t, 1, observe(func(k int) float64 { return []float64{1, math.NaN()}[min(k, 1)] }, 0, 0, 3).without[0])
 }

@@ -346,7 +346,7 @@ func (w *peer) Links() []iterate.Link { return (Method{}).Links(&w.config, w.con
 
 // Describe returns the method's parameters (see problem.Peer).
 func (w *peer) Describe() string {
-	g := w.grids.plan
+	g := w.plan
 	n := g.hierarchy.Grids[g.depth]
 	out := fmt.Sprintf("grids %s, replicated from %d points on", &g.hierarchy, n[0]*n[1]*n[2])
 	if w.guard.trips > 0 {

@@ -144,8 +144,8 @@ func limit(u, lower, upper, below, above float64) float64 {
 // one.
 const nearGap = 4
 
-// extrapolate sets the ghosts of a padded array that lie in the domain, next to the ring. Points of a finer level, whose
-// ring may lie outside, are interpolated from them.
+// extrapolate sets the ghosts of a padded array that lie in the domain to the values of the ring. Points of a finer level,
+// whose ring may lie outside, are interpolated from them.
 func (p *part) extrapolate(u []float64) {
 	l := p.Layout
 	b, stride := l.Interior(), [3]int{1, l.Row, l.Plane}
@@ -164,7 +164,7 @@ func (p *part) extrapolate(u []float64) {
 				for y := plane.Lo[1]; y < plane.Hi[1]; y++ {
 					for x := plane.Lo[0]; x < plane.Hi[0]; x++ {
 						i := l.Index(x, y, z)
-						u[i] = 2*u[i+inward] - u[i+2*inward]
+						u[i] = u[i+inward]
 					}
 				}
 			}

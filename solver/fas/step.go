@@ -149,9 +149,9 @@ func (w *peer) Relax(op iterate.Op) {
 		}
 		w.Rule.Measured(&sum) // may end the run
 	case stageDown:
-		age, silent := w.readRings()
+		travel, silent := w.readRings()
 		w.grids.phaseDown()
-		p.rests = w.guard.observe(w.grids.residual(w.inside), age, silent)
+		p.rests = w.guard.observe(w.grids.residual(w.inside), travel, silent)
 		w.keepTau(w.Iterate)
 		w.Spent += float64(p.points()) / own
 		p.stage, p.at = stageTau, 0
