@@ -144,13 +144,15 @@ func TestSolveReturnsTheBestIterateAtABound(t *testing.T) {
 	_, err = Solve(t.Context(), p, Options{MaxTime: time.Nanosecond, Tolerance: solvertest.Impossible})
 	require.ErrorIs(t, err, ErrNotConverged)
 
-	// A start from an earlier answer needs no sweep.
+	// A start from an earlier answer needs no sweep. Out of lockstep the peers may relax while the verdict on it travels.
 	first, err := Solve(t.Context(), p, Options{Peers: 2})
 	require.NoError(t, err)
-	again, err := Solve(t.Context(), p, Options{Peers: 3, Scheme: iterate.Asynchronous(), Initial: first.U})
-	require.NoError(t, err)
-	solvertest.RequireSameBits(t, first.U, again.U)
-	require.Zero(t, again.Peers[0].Sweeps)
+	for _, s := range []iterate.Scheme{iterate.Asynchronous(), iterate.Synchronous()} {
+		again, err := Solve(t.Context(), p, Options{Peers: 3, Scheme: s, Initial: first.U})
+		require.NoError(t, err)
+		solvertest.RequireSameBits(t, first.U, again.U)
+		require.True(t, again.Peers[0].Sweeps == 0 || !s.Lockstep())
+	}
 }
 
 func TestSolveRefusesOptions(t *testing.T) {

@@ -72,8 +72,7 @@ func (f *FixedPoint) CheckCuts(cuts []int) error {
 // leastGhosts is the bound of positions of ghosts in small iterations.
 const leastGhosts = 1 << 16
 
-// Part returns the block of a rank, or an error if there is none or it does not have the length that the cuts give. A panic of
-// the block becomes a PanicError.
+// Part returns the block of a rank, or an error if there is none or it does not have the length that the cuts give.
 func (f *FixedPoint) Part(cuts []int, rank Rank) (Block, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
@@ -92,7 +91,7 @@ func (f *FixedPoint) Part(cuts []int, rank Rank) (Block, error) {
 		return nil, fmt.Errorf("iterate: the block of rank %d has %d values; the unknowns %d to %d are %d",
 			rank, b.Values(), cuts[rank], cuts[rank+1]-1, n)
 	}
-	return guarded{b, rank}, nil
+	return b, nil
 }
 
 // block calls Block.
@@ -114,8 +113,11 @@ func (f *FixedPoint) Parts(cuts []int) ([]Block, error) {
 	return out, nil
 }
 
-// whole returns the block of all unknowns.
-func (f *FixedPoint) whole() (Block, error) { return f.Part([]int{0, f.Unknowns}, 0) }
+// whole returns the block of all unknowns, whose panics are PanicErrors.
+func (f *FixedPoint) whole() (Block, error) {
+	b, err := f.Part([]int{0, f.Unknowns}, 0)
+	return guarded{b, 0}, err
+}
 
 // Start writes the starting vector to x, which has Unknowns elements.
 func (f *FixedPoint) Start(x []float64) (err error) {
@@ -165,7 +167,7 @@ func (f *FixedPoint) reference(cuts []int, rank Rank, b Block) (kernel.Sum, erro
 		if err != nil {
 			return kernel.Sum{}, err
 		}
-		halos[q.Rank] = Halo(other, rank, start(other))
+		halos[q.Rank] = Halo(other, rank, start(guarded{other, q.Rank}))
 	}
 	ghosts, err := ghostsOf(b, halos)
 	if err != nil {
@@ -198,7 +200,7 @@ func (f *FixedPoint) NewPeer(c Config, cuts []int, initial []float64) (p *BlockP
 	}
 	p.first = cuts[c.Rank]
 	if initial != nil {
-		if p.Reference, err = f.reference(cuts, c.Rank, b); err != nil {
+		if p.Reference, err = f.reference(cuts, c.Rank, guarded{b, c.Rank}); err != nil {
 			return nil, err
 		}
 		p.referenceKnown = true

@@ -11,14 +11,18 @@ import (
 // code. Panics of other code pass.
 type PanicError struct {
 	Function string // "Relax", "Start" or "Block"
-	Rank     Rank   // of the block
+	Rank     Rank   // of the block; −1: it is not known
 	Value    any    // of the panic
 	Place    string // file and line; "": unknown
 }
 
 // Error implements error.
 func (e *PanicError) Error() string {
-	text := fmt.Sprintf("iterate: %s of rank %d panicked: %v", e.Function, e.Rank, e.Value)
+	text := "iterate: " + e.Function
+	if e.Rank >= 0 {
+		text += fmt.Sprintf(" of rank %d", e.Rank)
+	}
+	text += fmt.Sprintf(" panicked: %v", e.Value)
 	if e.Place != "" {
 		text += " (" + e.Place + ")"
 	}
@@ -64,6 +68,9 @@ func panicked() string {
 		}
 	}
 }
+
+// unranked is the rank of a block that is repaired.
+const unranked Rank = -1
 
 // guarded is a block whose panics are PanicErrors.
 type guarded struct {

@@ -48,7 +48,7 @@ func TestPanicsOfABlockAreErrors(t *testing.T) {
 				var panicked *iterate.PanicError
 				require.ErrorAs(t, err, &panicked)
 				require.Equal(t, where, panicked.Function)
-				require.Regexp(t, `^iterate: `+where+` of rank 0 panicked: `+
+				require.Regexp(t, `^iterate: `+where+`( of rank 0)? panicked: `+
 					`(a mistake|runtime error: index out of range \[7\] with length 2) \(panic_test\.go:\d+\)$`, err)
 			}
 			x := make([]float64, 2)

@@ -34,6 +34,7 @@ func Repair(b Block, halos map[Rank][]float64, tolerance float64, most Iteration
 	x []float64, sweeps Iteration, residual float64, err error,
 ) {
 	defer caught(&err)
+	b = guarded{b, unranked}
 	ghosts, err := ghostsOf(b, halos)
 	if err != nil {
 		return nil, 0, math.NaN(), err
