@@ -29,7 +29,7 @@ type exchange struct {
 	older     bool                 // repeat the older values next
 	news      iterate.Iteration    // least label of a ring that has not been read
 	readAt    iterate.Iteration    // step that read the last ring
-	travel    iterate.Iteration    // steps from the start until the first one was read
+	travel    iterate.Iteration    // largest lag of a ring of the first steps
 	has       [kinds]bool          // values were sent
 	values    []byte               // memory for values that arrive in pieces
 
@@ -161,7 +161,8 @@ func (w *peer) Pack(op iterate.Op, dst []byte) {
 }
 
 // readRings copies new values of the ring to level 0. Older values have been corrected since they were read, and are kept.
-// It returns for how many steps the first values of the farthest peer travelled, and for how many some peer has sent none.
+// It returns for how many steps the first values of the farthest peer travelled at most, and for how many some peer has sent
+// none.
 // Later values of a peer that is slower lag behind more and more and tell nothing about the way.
 func (w *peer) readRings() (travel, silent int) {
 	for _, x := range w.exchanges {
@@ -170,13 +171,13 @@ func (w *peer) readRings() (travel, silent int) {
 		}
 		if s := x.ring.Pick(w.Iterate); s != nil && s.Label >= x.news {
 			w.unpackRing(x, w.grids.grids[0].Values, false)
-			if x.news == 0 {
-				x.travel = w.Iterate - s.Label
+			if x.news == 0 || w.Iterate < guardWindow {
+				x.travel = max(x.travel, w.Iterate-s.Label)
 			}
 			x.news, x.readAt = s.Label+1, w.Iterate
 		}
 		if silent = max(silent, int(w.Iterate-x.readAt)); x.news == 0 {
-			x.travel = w.Iterate
+			travel = max(travel, int(w.Iterate))
 		}
 		travel = max(travel, int(x.travel))
 	}

@@ -48,7 +48,8 @@ func (x *exchange) begin(step int) {
 	for _, c := range x.channels() {
 		c.Begin(step)
 	}
-	x.news, x.readAt, x.older, x.has, x.hasStart = 0, 0, false, [kinds]bool{}, false
+	x.news, x.readAt, x.travel = 0, 0, 0
+	x.older, x.has, x.hasStart = false, [kinds]bool{}, false
 }
 
 // layers returns the points of the region of reader that sender owns. At the start of a time step, its values enter the
