@@ -1,18 +1,22 @@
 package fas
 
 import (
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/verify"
-	"github.com/stretchr/testify/require"
 )
+
+var long = flag.Bool("long", false, "solve all random problems")
 
 // drawnRun is a random problem and the run that solves it.
 type drawnRun struct {
@@ -170,8 +174,11 @@ func (d *drawnRun) run(t *testing.T, seed uint64) (e ended) {
 // TestRandomProblems checks that no random problem diverges, that the residual of every answer is the one that the peers
 // report, and that few problems need relaxation without corrections or more than 1000 steps.
 func TestRandomProblems(t *testing.T) {
-	number := uint64(1000)
-	if testing.Short() {
+	number := uint64(150)
+	switch {
+	case *long:
+		number = 1000
+	case testing.Short():
 		number = 60
 	}
 	damped, fallen, slow := 0, 0, 0
