@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -112,6 +113,39 @@ func TestPanicOfAnIterationEndsTheRun(t *testing.T) {
 		require.NoError(t, json.Unmarshal(a.Report, &s))
 		require.Len(t, s.Losses, losses, args)
 	}
+}
+
+// leaving is a part of a chain whose second relaxation ends its goroutine.
+type leaving struct {
+	*chain
+	relaxed int
+}
+
+func (l *leaving) Relax(next, x, ghosts []float64) {
+	if l.relaxed++; l.relaxed == 2 {
+		runtime.Goexit()
+	}
+	l.chain.Relax(next, x, ghosts)
+}
+
+// A run whose relaxation ends its goroutine, as an assertion of a test does, fails.
+func TestRelaxationThatEndsItsGoroutine(t *testing.T) {
+	c := catalog.New()
+	require.NoError(t, c.Problems.AddIteration(problems.Builtin{Name: "leaving", Summary: "ends its goroutine"},
+		func([]float64) (iterate.FixedPoint, error) {
+			f, err := newChain(nil)
+			of := f.Block
+			f.Block = func(cuts []int, rank iterate.Rank) (iterate.Block, error) {
+				b, err := of(cuts, rank)
+				if part, is := b.(*chain); is && rank == 1 {
+					b = &leaving{part, 0}
+				}
+				return b, err
+			}
+			return f, err
+		}))
+	_, err := obstacle.Solve(t.Context(), c, nil, "leaving", "--peers", "2", "--in-process", "--recover", "off")
+	require.ErrorContains(t, err, "failed: the code of the iteration has called runtime.Goexit")
 }
 
 // stuck is a part of a chain whose second relaxation does not return.

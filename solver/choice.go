@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -102,7 +103,7 @@ func (c *Catalog) Choose(r Run) (Choice, error) {
 			o.Why = e.needs(name) + ", and in each it waits for messages between the clusters"
 		}
 		if i := slices.IndexFunc(ranked, func(x Choice) bool { return x.Name == name }); i >= 0 && refused[i] != nil {
-			o.Why = refused[i].Error()
+			o.Why = strings.TrimPrefix(refused[i].Error(), name+": ")
 		}
 		out.Others = append(out.Others, o)
 	}

@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Exit codes of the program; scripts rely on them.
@@ -54,6 +56,9 @@ func withCode(code int, err error) error {
 func exitCode(err error) int {
 	if err == nil {
 		return ExitSolved
+	}
+	if _, is := errors.AsType[*iterate.PanicError](err); is {
+		return ExitFailed
 	}
 	if e, is := errors.AsType[*exitError](err); is {
 		return e.code

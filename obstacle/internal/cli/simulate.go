@@ -112,6 +112,9 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 	if err := a.simulateAll(ctx, runs); err != nil {
 		return err
 	}
+	if r.refused != nil { // what it is compared with was possible
+		return badInput(r.refused)
+	}
 	traces := q.trace.writeVirtual(r.result)
 	alone, about := reference(one, r)
 	coarse, _ := reference(onCoarser(one), cmp.Or(r.coarser, r))

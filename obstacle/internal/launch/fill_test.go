@@ -3,13 +3,17 @@ package launch
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/repair"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
@@ -101,4 +105,32 @@ func TestFillNeedsASurvivingBlock(t *testing.T) {
 	r.fill(t.Context(), &o)
 	require.Empty(t, o.Filled)
 	require.Equal(t, before, r.u)
+}
+
+// endless is a block of one value whose relaxation does not return before it is released.
+type endless struct{ release chan struct{} }
+
+func (endless) Values() int                     { return 1 }
+func (endless) Neighbours() []iterate.Neighbour { return nil }
+func (endless) Start([]float64)                 {}
+func (e endless) Relax(_, _, _ []float64)       { <-e.release }
+
+// A repair whose code does not return is left behind.
+func TestRepairThatDoesNotReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := endless{make(chan struct{})}
+		defer close(e.release)
+		p := problem.FromFixedPoint("endless", iterate.FixedPoint{
+			Unknowns: 2, Block: func([]int, iterate.Rank) (iterate.Block, error) { return e, nil },
+		})
+		cut, err := problem.Slabs(p.N, 2, nil)
+		require.NoError(t, err)
+		begin, asked := time.Now(), time.Minute
+		_, err = solveHole(repair.Hole{
+			Problem: p, Partition: cut, Boxes: []problem.Box{cut.Box(1)}, New: solver.New, Tolerance: 1e-6,
+			Value: func([3]int) (float64, bool) { return 0, true },
+		}, func() bool { return time.Since(begin) >= asked })
+		require.ErrorIs(t, err, errNoReturn)
+		require.InDelta(t, asked+stopsWithin, time.Since(begin), float64(stopsWithin/10))
+	})
 }

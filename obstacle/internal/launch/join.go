@@ -113,14 +113,18 @@ func (r *run) endedEarly(m *member) {
 }
 
 // cannotTakePart handles a peer that says before the start that it cannot take part. While peers join, another one may
-// replace a peer that was started by hand.
-func (r *run) cannotTakePart(m *member, why string) {
+// replace a peer that was started by hand. What others report meanwhile are consequences of a panic.
+func (r *run) cannotTakePart(m *member, why string, panicked bool) {
 	text := fmt.Sprintf("%s cannot take part: %s", m, why)
 	if r.joining && r.byHand(m) {
 		r.dismiss(m, text)
 		return
 	}
-	r.fail(failure{reported, m.rank, text})
+	weight := reported
+	if panicked {
+		weight = exited
+	}
+	r.fail(failure{weight, m.rank, text})
 }
 
 // dismiss removes a peer that was started by hand and cannot take part, while peers join.

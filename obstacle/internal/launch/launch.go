@@ -84,7 +84,8 @@ type failure struct {
 
 // Weights of failures, by the evidence.
 const (
-	reported = iota + 1 // a peer reported it
+	told     = iota + 1 // a peer reported it of another one, and may know a consequence only
+	reported            // a peer reported it
 	silent              // the peer timed out
 	closed              // the connection ended
 	exited              // the process ended
@@ -291,7 +292,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 			return
 		}
 		if r.early() && msg.Lost < 0 {
-			r.cannotTakePart(m, msg.Error)
+			r.cannotTakePart(m, msg.Error, msg.Panicked)
 			return
 		}
 		text := fmt.Sprintf("%s failed: %s", m, msg.Error)
@@ -299,12 +300,12 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 			r.lose(m, failure{reported, m.rank, text})
 			return
 		}
-		blame := m.rank
+		blame, weight := m.rank, reported
 		if msg.Lost >= 0 && msg.Lost < len(r.members) {
-			blame = msg.Lost
+			blame, weight = msg.Lost, told
 			text = fmt.Sprintf("%s was lost: %s reports %s", r.members[blame], m, msg.Error)
 		}
-		r.fail(failure{reported, blame, text})
+		r.fail(failure{weight, blame, text})
 	case rendezvous.Block:
 		m.final = msg.Box
 	case rendezvous.Leave:
@@ -359,7 +360,7 @@ func (r *run) checkSilence() {
 func (r *run) fail(f failure) {
 	first := r.failure == nil
 	say := r.debug
-	if first || f.weight > r.failure.weight && (r.failure.rank == f.rank || r.failure.weight == reported) {
+	if first || f.weight > r.failure.weight && (r.failure.rank == f.rank || r.failure.weight <= reported) {
 		if r.ending != "" {
 			f.text += "; " + r.ending
 		}

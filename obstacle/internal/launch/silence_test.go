@@ -270,3 +270,22 @@ func TestPeerThatDoesNotStop(t *testing.T) {
 		}
 	}
 }
+
+// What a peer reports of itself goes before what another one reports of it, which may be a consequence.
+func TestOwnReportIsTheCause(t *testing.T) {
+	r := watched(time.Second, 2)
+	a, b := r.members[0], r.members[1]
+	a.conn, b.conn = 1, 2
+	r.handle(event{of: a, message: rendezvous.Result{Reason: Failed, Error: "it said goodbye", Lost: 1}})
+	require.Equal(t, "peer 1 (pid 0 on ) was lost: peer 0 (pid 0 on ) reports it said goodbye", r.failure.text)
+	r.handle(event{of: b, message: rendezvous.Result{Reason: Failed, Error: "the disk is full", Lost: -1}})
+	require.Equal(t, "peer 1 (pid 0 on ) failed: the disk is full", r.failure.text)
+
+	r = watched(time.Second, 2)
+	r.started = false
+	a, b = r.members[0], r.members[1]
+	a.conn, b.conn = 1, 2
+	r.handle(event{of: a, message: rendezvous.Result{Reason: Failed, Error: "cannot connect to peer 1", Lost: -1}})
+	r.handle(event{of: b, message: rendezvous.Result{Reason: Failed, Error: "Start panicked", Lost: -1, Panicked: true}})
+	require.Equal(t, "peer 1 (pid 0 on ) cannot take part: Start panicked", r.failure.text)
+}

@@ -300,10 +300,19 @@ func (p *peer) do(d member.Do) {
 		p.beginToRelax(o.epoch)
 	}
 	p.jobs.Go(func() {
-		err := p.execute(&o)
-		p.emit(input{Event: member.Event{Ended: &member.Ended{Job: d.Job, Number: d.Number, Err: err}}})
+		err := errGoexit
+		defer func() {
+			if why := recover(); why != nil {
+				panic(why)
+			}
+			p.emit(input{Event: member.Event{Ended: &member.Ended{Job: d.Job, Number: d.Number, Err: err}}})
+		}()
+		err = p.execute(&o)
 	})
 }
+
+// errGoexit is the error of a job whose goroutine a user's code has ended.
+var errGoexit = errors.New("the code of the iteration has called runtime.Goexit")
 
 // order is a job with what it needs, as that was when the job began.
 type order struct {
