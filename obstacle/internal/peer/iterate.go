@@ -137,7 +137,10 @@ func account(res *runner.Result, err error) rendezvous.Result {
 		iterate.Interrupted: launch.Interrupted, iterate.Stagnated: launch.Stagnated,
 		iterate.Diverged: launch.Diverged,
 	}[res.Reason]
-	if out.Reason == "" {
+	switch {
+	case res.Reason == iterate.Running: // the goroutine has ended
+		out.Reason, out.Error = launch.Failed, errGoexit.Error()
+	case out.Reason == "":
 		out.Reason, out.Error = launch.Failed, "the run "+res.Reason.String()
 	}
 	return out
