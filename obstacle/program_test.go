@@ -76,6 +76,25 @@ func TestJoinFromGo(t *testing.T) {
 	require.True(t, r.solution().Converged)
 }
 
+// withChain returns a catalog with a chain whose second part is another block.
+func withChain(t *testing.T, name string, other func(part *chain) iterate.Block) *catalog.Set {
+	c := catalog.New()
+	require.NoError(t, c.Problems.AddIteration(problems.Builtin{Name: name, Summary: "a chain with a mistake"},
+		func([]float64) (iterate.FixedPoint, error) {
+			f, err := newChain(nil)
+			of := f.Block
+			f.Block = func(cuts []int, rank iterate.Rank) (iterate.Block, error) {
+				b, err := of(cuts, rank)
+				if part, is := b.(*chain); is && rank == 1 {
+					b = other(part)
+				}
+				return b, err
+			}
+			return f, err
+		}))
+	return c
+}
+
 // mistaken is a chain whose second part panics at its fifth relaxation.
 type mistaken struct {
 	*chain
@@ -91,20 +110,7 @@ func (m *mistaken) Relax(next, x, ghosts []float64) {
 
 // A panic in the code of an iteration does not end the program. A second process is tried, and the run ends with the place.
 func TestPanicOfAnIterationEndsTheRun(t *testing.T) {
-	c := catalog.New()
-	require.NoError(t, c.Problems.AddIteration(problems.Builtin{Name: "mistaken", Summary: "panics"},
-		func([]float64) (iterate.FixedPoint, error) {
-			f, err := newChain(nil)
-			of := f.Block
-			f.Block = func(cuts []int, rank iterate.Rank) (iterate.Block, error) {
-				b, err := of(cuts, rank)
-				if part, is := b.(*chain); is && rank == 1 {
-					b = &mistaken{chain: part}
-				}
-				return b, err
-			}
-			return f, err
-		}))
+	c := withChain(t, "mistaken", func(part *chain) iterate.Block { return &mistaken{chain: part} })
 	for args, losses := range map[string]int{"--recover off": 0, "--scheme async": 1, "--recover exact": 1} {
 		a, err := obstacle.Solve(t.Context(), c, nil, append(strings.Fields(args), "mistaken", "--peers", "3", "--in-process")...)
 		require.Regexp(t, `peer 1 .* failed: iterate: Relax of rank 1 panicked: .*index out of range.* \(program_test\.go:\d+\)`, err)
@@ -130,20 +136,7 @@ func (l *leaving) Relax(next, x, ghosts []float64) {
 
 // A run whose relaxation ends its goroutine, as an assertion of a test does, fails.
 func TestRelaxationThatEndsItsGoroutine(t *testing.T) {
-	c := catalog.New()
-	require.NoError(t, c.Problems.AddIteration(problems.Builtin{Name: "leaving", Summary: "ends its goroutine"},
-		func([]float64) (iterate.FixedPoint, error) {
-			f, err := newChain(nil)
-			of := f.Block
-			f.Block = func(cuts []int, rank iterate.Rank) (iterate.Block, error) {
-				b, err := of(cuts, rank)
-				if part, is := b.(*chain); is && rank == 1 {
-					b = &leaving{part, 0}
-				}
-				return b, err
-			}
-			return f, err
-		}))
+	c := withChain(t, "leaving", func(part *chain) iterate.Block { return &leaving{part, 0} })
 	_, err := obstacle.Solve(t.Context(), c, nil, "leaving", "--peers", "2", "--in-process", "--recover", "off")
 	require.ErrorContains(t, err, "failed: the code of the iteration has called runtime.Goexit")
 }
@@ -167,17 +160,7 @@ func (e *stuck) Relax(next, x, ghosts []float64) {
 func TestRelaxationThatNeverReturnsEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	c := catalog.New()
-	require.NoError(t, c.Problems.AddIteration(problems.Builtin{Name: "endless", Summary: "does not return"},
-		func([]float64) (iterate.FixedPoint, error) {
-			f, err := newChain(nil)
-			of := f.Block
-			f.Block = func(cuts []int, rank iterate.Rank) (iterate.Block, error) {
-				b, err := of(cuts, rank)
-				return &stuck{b.(*chain), 0, cancel}, err
-			}
-			return f, err
-		}))
+	c := withChain(t, "endless", func(part *chain) iterate.Block { return &stuck{part, 0, cancel} })
 	a, err := obstacle.Solve(ctx, c, nil, "endless", "--peers", "2", "--in-process", "--peer-timeout", "200ms")
 	require.ErrorIs(t, err, context.Canceled)
 	require.Nil(t, a)
